@@ -38,8 +38,7 @@ from support.dask_cluster import SETTINGS, LocalProcesses, running_cluster
 from support.store_servers import BUCKET, SERVERS, started
 
 import vhlo_tools as vt
-from vhlo_tools.executors import connected
-from vhlo_tools.migration import Migration
+from vhlo_tools.stores import Migration, connected
 
 WORKERS: Final = 4
 #: Files of a calibrating run, which is made on one worker, and of the run before it, in which the worker imports.
@@ -187,9 +186,10 @@ def parts_of(run: dict[str, Any], listing: float) -> Parts:
 
 def listing_seconds(store: Path | str) -> float:
     """Return the seconds that it takes to list a file of a store and to see what it is."""
-    from vhlo_tools.migration.store_files import found_at  # the measured part itself, which no door exports
+    from vhlo_tools.stores import MigrationSettings
+    from vhlo_tools.stores.migration_files import found_at  # the measured part itself, which no door exports
 
-    settings = vt.migration.MigrationSettings((str(store),), vt.Version(TARGET))
+    settings = MigrationSettings((str(store),), vt.Version(TARGET))
     started = time.process_time()
     number = sum(1 for _ in found_at(settings))
     return (time.process_time() - started) / number

@@ -30,7 +30,7 @@ LOG: Final = "DASK_DISTRIBUTED__ADMIN__LOW_LEVEL_LOG_LENGTH"
 _CLIENT: Final = """
 import gc, json, sys
 import vhlo_tools as vt
-from vhlo_tools.executors import connected
+from vhlo_tools.stores import connected
 
 def held():
     import gc

@@ -24,7 +24,7 @@ from support.cluster_stores import TARGET, filled
 from support.dask_cluster import running_cluster
 
 import vhlo_tools as vt
-from vhlo_tools.executors import connected
+from vhlo_tools.stores import connected
 
 WORKERS: Final = 4
 

@@ -28,7 +28,7 @@ NETWORK: Final = 10e9 / 8
 READS: Final = 5_500
 WRITES: Final = 3_500
 KEYS: Final = 1_000
-#: The limits of a batch of small files, as vhlo_tools.migration.migration has them.
+#: The limits of a batch of small files, as vhlo_tools.stores.migration has them.
 FILES: Final = 32
 #: Parts of an upload, as vhlo_tools.files.objects has them: so many of a size, then of twice that.
 PART: Final = 1 << 23

@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Final, Self
 
-#: The batches in progress for each worker, as vhlo_tools.executors.workers has them.
+#: The batches in progress for each worker, as vhlo_tools.stores.workers has them.
 AHEAD: Final = 3
 #: The batches that the scheduler gives a worker with one thread: its ``worker-saturation``, rounded up.
 IN_HAND: Final = 2

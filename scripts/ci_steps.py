@@ -95,10 +95,10 @@ def _rooms(*names: str) -> tuple[str, ...]:
 
 
 _CODE: Final = ("vhlo_tools/*", "tests/*", "dialect_specs/*")
-_BYTES: Final = _rooms("artifact", "bytecode", "differencing", "externalization", "retargeting")
+_BYTES: Final = _rooms("artifact", "bytecode")
 _PROGRAMS: Final = _rooms("bindings", "convert", "execution", "expansion", "integrations", "legalize", "program")
-_STORES: Final = _rooms("executors", "files", "golden", "manifests", "migration", "stores", "tables")
-_VERSIONS: Final = _rooms("aliasing", "compat", "gate", "spec", "spec_tools", "migration", "reporting", "stores")
+_STORES: Final = _rooms("artifact", "files", "golden", "stores")
+_VERSIONS: Final = _rooms("aliasing", "compat", "gate", "spec", "spec_tools", "reporting", "stores")
 #: What decides about every environment.
 _PROJECT: Final = ("pyproject.toml", "scripts/bootstrap.py")
 

@@ -294,5 +294,5 @@ def test_files_are_opened_by_bytes() -> None:
     assert [each.rpartition(": ")[0].rpartition(":")[0] for each in bare] == [
         "vhlo_tools/cli/main.py",
         "vhlo_tools/cli/upstream.py",
-        "vhlo_tools/migration/migration.py",
+        "vhlo_tools/stores/migration.py",
     ], bare

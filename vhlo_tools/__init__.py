@@ -45,8 +45,20 @@ if TYPE_CHECKING:
         verify as verify,
         verify_stores as verify_stores,
     )
-    from vhlo_tools.artifact import Artifact as Artifact
-    from vhlo_tools.differencing import Difference as Difference
+    from vhlo_tools.artifact import (
+        Artifact as Artifact,
+        CertificateSigner as CertificateSigner,
+        Constant as Constant,
+        Difference as Difference,
+        Externalized as Externalized,
+        Extracted as Extracted,
+        KeySigner as KeySigner,
+        Manifest as Manifest,
+        ManifestDifference as ManifestDifference,
+        Verifier as Verifier,
+        sign as sign,
+        verify_signature as verify_signature,
+    )
     from vhlo_tools.errors import (
         AliasError as AliasError,
         BufferDeletedError as BufferDeletedError,
@@ -94,21 +106,15 @@ if TYPE_CHECKING:
         RunReport as RunReport,
         read_probes as read_probes,
     )
-    from vhlo_tools.externalization import Constant as Constant, Externalized as Externalized, Extracted as Extracted
     from vhlo_tools.findings import Diagnostic as Diagnostic, Finding as Finding, SourceLocation as SourceLocation
     from vhlo_tools.gate import check_store as check_store
-    from vhlo_tools.manifests import (
-        CertificateSigner as CertificateSigner,
-        KeySigner as KeySigner,
-        Manifest as Manifest,
-        ManifestDifference as ManifestDifference,
-        Verifier as Verifier,
-        sign as sign,
-        verify_signature as verify_signature,
-    )
-    from vhlo_tools.migration import MigrationRecord as MigrationRecord, MigrationSummary as MigrationSummary
     from vhlo_tools.pages import Page as Page
-    from vhlo_tools.stores import PairRecord as PairRecord, StoreFile as StoreFile
+    from vhlo_tools.stores import (
+        MigrationRecord as MigrationRecord,
+        MigrationSummary as MigrationSummary,
+        PairRecord as PairRecord,
+        StoreFile as StoreFile,
+    )
     from vhlo_tools.verification import (
         Drawing as Drawing,
         Tolerance as Tolerance,

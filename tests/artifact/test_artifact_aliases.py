@@ -32,7 +32,7 @@ from vhlo_tools.aliasing import (
     fits,
 )
 from vhlo_tools.artifact import Artifact
-from vhlo_tools.artifact.artifact_aliases import read_aliases
+from vhlo_tools.artifact.aliases import read_aliases
 from vhlo_tools.version import Version
 
 FORMS: tuple[Form, ...] = ("argument", "module")

@@ -14,8 +14,8 @@ from vhlo_tools.artifact import JaxContainer, first_writer
 from vhlo_tools.cli.main import main
 from vhlo_tools.compat import resolve_target
 from vhlo_tools.integrations import jax as vhlo_jax
-from vhlo_tools.migration import MigrationRecord
 from vhlo_tools.spec import known_jax_export_parts, known_jax_releases, known_releases
+from vhlo_tools.stores import MigrationRecord
 
 FILES = Path(__file__).with_name("jax_exports")
 #: Each file is named by the release that wrote it: the first and the last release that call it, and the first that

@@ -8,7 +8,7 @@ import pytest
 
 import vhlo_tools as vt
 from vhlo_tools.aliasing import Array, Opaque, Other, Plain, Shape, Tuple, Unit
-from vhlo_tools.artifact.plain_attributes import PlainReader, PlainWriter
+from vhlo_tools.artifact.entry_function import PlainReader, PlainWriter
 from vhlo_tools.bytecode import File
 from vhlo_tools.bytecode.editing import Tables
 

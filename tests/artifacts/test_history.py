@@ -9,8 +9,8 @@ import replay_history
 from support.corpus import ROOT
 
 import vhlo_tools as vt
+from vhlo_tools.artifact import Manifest
 from vhlo_tools.bindings import get_provider
-from vhlo_tools.manifests import Manifest
 
 pytestmark = pytest.mark.long
 

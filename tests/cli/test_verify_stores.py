@@ -20,7 +20,7 @@ from support.vhlo_process import kept_workers
 import vhlo_tools as vt
 from vhlo_tools.api import Prover, store_verification
 from vhlo_tools.cli.main import main
-from vhlo_tools.executors import Workers
+from vhlo_tools.stores import Workers
 
 #: Programs of one meaning that the library does not read as one, and a third of another.
 TWICE, SUM, SQUARE, WIDER = (

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from support.corpus_files import corpus_files, corpus_index
 
 import vhlo_tools as vt
-from vhlo_tools.stores.stamps import hash_at
+from vhlo_tools.stores.members import hash_at
 
 RELEASES: Final = (
     "jaxlib==0.4.13",

@@ -9,7 +9,7 @@ from pathlib import Path
 import vhlo_tools as vt
 from vhlo_tools.api.migration_tools import MIGRATION_TOOLS
 from vhlo_tools.artifact import Artifact, JaxContainer
-from vhlo_tools.migration import MigrationSettings, StoredProgram, Tools
+from vhlo_tools.stores import MigrationSettings, StoredProgram, Tools
 
 #: What stands in the place of every program that :data:`LYING` moves.
 OTHER = """func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {

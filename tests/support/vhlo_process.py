@@ -21,7 +21,7 @@ from unittest.mock import patch
 
 from support.forked_python import COMMAND, CONVERTING, ForkedPython
 from vhlo_tools.cli.main import main
-from vhlo_tools.executors import Workers
+from vhlo_tools.stores import Workers
 
 #: What commands handle, and a process would leave behind with its end.
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

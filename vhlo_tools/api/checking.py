@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING, Any, Unpack
 from vhlo_tools.api.conversion import resolve_target, retarget
 from vhlo_tools.api.frontends import as_artifact, as_container, as_program
 from vhlo_tools.api.library_answers import findings_with_library, reader_findings_with_library
-from vhlo_tools.artifact import Artifact, container_findings
+from vhlo_tools.artifact import Artifact, container_findings, manifest_finding, require_manifest
 from vhlo_tools.compat import expansion_policy
 from vhlo_tools.errors import DowngradeError, UnsupportedFeatureError
 from vhlo_tools.files import digest_of, identify, is_path, place, read_bytes
 from vhlo_tools.findings import Findings
-from vhlo_tools.manifests import manifest_finding, require_manifest
 
 if TYPE_CHECKING:
     from vhlo_tools.api.conversion import ArtifactSource
+    from vhlo_tools.artifact import ManifestChoice
     from vhlo_tools.compat import AllowRelaxed, Expand, Target
     from vhlo_tools.files import JaxExport, Source
     from vhlo_tools.findings import Finding
-    from vhlo_tools.manifests import ManifestChoice
     from vhlo_tools.program import CheckOptions, LoadOptions, Program, ProgramSource
     from vhlo_tools.version import Version
 

@@ -6,7 +6,7 @@ from datetime import date
 from os import PathLike
 from typing import TYPE_CHECKING, Literal, get_args
 
-from vhlo_tools.artifact import Artifact, Making, given_options
+from vhlo_tools.artifact import Artifact, Making, given_options, require_manifest
 from vhlo_tools.compat import expansion_policy, resolve_target as resolve
 from vhlo_tools.errors import (
     AliasError,
@@ -15,7 +15,6 @@ from vhlo_tools.errors import (
 )
 from vhlo_tools.files import Buffer, is_path, join, place, read_bytes
 from vhlo_tools.findings import OPAQUE_PROPERTIES
-from vhlo_tools.manifests import require_manifest
 from vhlo_tools.spec import is_newer_than_data
 
 if TYPE_CHECKING:
@@ -144,8 +143,8 @@ def serialize(
     """
     # Imported here because retargeting needs none of it.
     from vhlo_tools.api.frontends import FRONTENDS, export_model
+    from vhlo_tools.artifact import check_source
     from vhlo_tools.files import identify
-    from vhlo_tools.manifests import check_source
 
     source = identify(program, name)
     check_source(source).require()

@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.api.frontends import as_artifact, as_program
-from vhlo_tools.differencing import DIFFERENCE_KINDS, Difference, Differences
+from vhlo_tools.artifact import DIFFERENCE_KINDS, Difference, Differences
 from vhlo_tools.errors import UnsupportedFeatureError
 
 if TYPE_CHECKING:
-    from vhlo_tools.artifact import Artifact
-    from vhlo_tools.differencing import DifferenceKind
+    from vhlo_tools.artifact import Artifact, DifferenceKind
     from vhlo_tools.program import Program, ProgramSource
 
 
@@ -50,7 +49,7 @@ def diff(
         ValueError: If ``ignore`` contains an unknown kind.
     """
     # Imported here so that opening artifacts does not import the comparison.
-    from vhlo_tools.differencing import diff_artifacts
+    from vhlo_tools.artifact import diff_artifacts
 
     ignored = frozenset((ignore,) if isinstance(ignore, str) else ignore)
     if unknown := sorted(ignored.difference(DIFFERENCE_KINDS)):
@@ -86,8 +85,8 @@ def _diff_programs(
     locations: bool,
     trusted: bool,
 ) -> list[Difference]:
+    from vhlo_tools.artifact import diff_artifacts
     from vhlo_tools.convert import newest_artifact
-    from vhlo_tools.differencing import diff_artifacts
     from vhlo_tools.program import load_program
 
     programs = [

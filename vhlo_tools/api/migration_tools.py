@@ -14,14 +14,14 @@ from vhlo_tools.api.library_answers import findings_with_library
 from vhlo_tools.api.proofs import Prover
 from vhlo_tools.artifact import JaxContainer
 from vhlo_tools.files import Kind
-from vhlo_tools.migration import StoredProgram, Tools
+from vhlo_tools.stores import StoredProgram, Tools
 
 if TYPE_CHECKING:
     from vhlo_tools.api.checking import Checked
     from vhlo_tools.artifact import Artifact
     from vhlo_tools.files import Buffer
     from vhlo_tools.findings import Finding
-    from vhlo_tools.migration import MigrationSettings, Proof
+    from vhlo_tools.stores import MigrationSettings, Proof
 
 
 def _move(program: StoredProgram, settings: MigrationSettings) -> Artifact | JaxContainer:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Unpack
 from vhlo_tools.api.frontends import as_program
 from vhlo_tools.api.platforms import for_platform
 from vhlo_tools.api.running import ENGINE_CHOICES
+from vhlo_tools.artifact import check_source
 from vhlo_tools.files import identify
-from vhlo_tools.manifests import check_source
 
 if TYPE_CHECKING:
     from vhlo_tools.api.running import EngineChoice
+    from vhlo_tools.artifact import ManifestChoice
     from vhlo_tools.execution import Handler, ParallelExecutable, Probe
-    from vhlo_tools.manifests import ManifestChoice
     from vhlo_tools.program import LoadOptions, ProgramSource
 
 

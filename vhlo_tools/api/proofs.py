@@ -12,14 +12,14 @@ from vhlo_tools.api.frontends import as_program
 from vhlo_tools.api.verification import verify
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.errors import EngineError, MalformedArtifactError, ProviderError, VerificationError
-from vhlo_tools.migration import Proof
 from vhlo_tools.records import dataclass
+from vhlo_tools.stores import Proof
 
 if TYPE_CHECKING:
     from vhlo_tools.api.running import EngineChoice
     from vhlo_tools.files import Buffer
-    from vhlo_tools.migration import StoredProgram
     from vhlo_tools.program import ProgramSource
+    from vhlo_tools.stores import StoredProgram
     from vhlo_tools.verification import Drawing, Tolerance
 
 _Names = tuple[str, str]

@@ -145,8 +145,8 @@ def _is_results(where: Path) -> bool:
 
 
 def _results(where: Path, name: str, today: date) -> Page:
-    from vhlo_tools.migration import summarize_results
     from vhlo_tools.pages import assembled, results_contents
+    from vhlo_tools.stores import summarize_results
 
     return assembled("store", results_contents(summarize_results(str(where)).as_json(), name=name, today=today))
 

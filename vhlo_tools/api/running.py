@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, get_args
 
 from vhlo_tools.api.frontends import as_program
 from vhlo_tools.api.platforms import for_platform
+from vhlo_tools.artifact import check_source
 from vhlo_tools.files import identify
-from vhlo_tools.manifests import check_source
 
 if TYPE_CHECKING:
+    from vhlo_tools.artifact import ManifestChoice
     from vhlo_tools.execution import Donate, Executable, Handler, Probe
-    from vhlo_tools.manifests import ManifestChoice
     from vhlo_tools.program import LoadOptions, ProgramSource
 
 EngineChoice = Literal["auto", "reference", "xla", "iree"]

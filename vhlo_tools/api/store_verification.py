@@ -11,16 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.api.proofs import Prover
 from vhlo_tools.errors import InvalidProgramError, MalformedArtifactError, VhloToolsError
-from vhlo_tools.executors import Workers, in_batches, work_in_order
 from vhlo_tools.files import digest_of, is_url, place, read_bytes, recognise
-from vhlo_tools.migration import StoredProgram
 from vhlo_tools.records import dataclass
-from vhlo_tools.stores import PairRecord, Pairs
+from vhlo_tools.stores import PairRecord, Pairs, StoredProgram, Workers, in_batches, work_in_order
 
 if TYPE_CHECKING:
     from vhlo_tools.api.running import EngineChoice
-    from vhlo_tools.executors import AnyExecutor
-    from vhlo_tools.stores import Pair, PairStatus
+    from vhlo_tools.stores import AnyExecutor, Pair, PairStatus
     from vhlo_tools.verification import Drawing, Tolerance
 
 _CRASHED: Final = "the process that compared them crashed: one of them may crash the reader, or need too much memory"

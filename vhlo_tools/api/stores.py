@@ -13,17 +13,24 @@ from vhlo_tools.api.conversion import resolve_reachable
 from vhlo_tools.api.migration_tools import MIGRATION_TOOLS
 from vhlo_tools.api.releases import install_releases
 from vhlo_tools.errors import MigrationError
-from vhlo_tools.executors import Workers
 from vhlo_tools.files import is_path, is_url, local_path, place
-from vhlo_tools.migration import Claim, Journal, Migration, MigrationSettings, journal_path
 from vhlo_tools.program import WriteOptions
-from vhlo_tools.stores import AT_REST, WINDOWS, object_url, watch_store
+from vhlo_tools.stores import (
+    AT_REST,
+    WINDOWS,
+    Claim,
+    Journal,
+    Migration,
+    MigrationSettings,
+    Workers,
+    journal_path,
+    object_url,
+    watch_store,
+)
 
 if TYPE_CHECKING:
-    from vhlo_tools.executors import AnyExecutor
-    from vhlo_tools.migration import MigrationRecord
     from vhlo_tools.spec import WindowName
-    from vhlo_tools.stores import StoreFile
+    from vhlo_tools.stores import AnyExecutor, MigrationRecord, StoreFile
     from vhlo_tools.version import Version
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]

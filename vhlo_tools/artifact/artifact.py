@@ -1,9 +1,10 @@
-"""A portable artifact: bytes, and the information that can be read from them without a compiler."""
+"""A portable artifact: bytes, what can be read from them without MLIR, and how they were made."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
+from dataclasses import field
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING
@@ -24,16 +25,64 @@ from vhlo_tools.files import (
     view,
     write_atomically,
 )
+from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
     from vhlo_tools.aliasing import Alias, AliasConfig, CallAliases, Form, ProgramAliases
     from vhlo_tools.artifact.inventory import Inventory
-    from vhlo_tools.artifact.making import Making
     from vhlo_tools.bytecode import File, Section
     from vhlo_tools.compat import Requirements
     from vhlo_tools.files import Buffer, Chunk
     from vhlo_tools.findings import Finding
+
+# Record of how an artifact was made: the command, the target, the library and the options in its manifest
+
+
+#: The value of an option.
+Setting = str | int | float | bool | tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Making:
+    """How an artifact was made; nothing in it depends on the day, the machine, or the paths of files.
+
+    Attributes:
+        command: The command, or the function of the same name.
+        target: The target as it was given, such as ``jaxlib==0.4.31``; ``None`` if there was none.
+        library: The distribution that wrote it, and its version; ``None`` if its bytes were edited without one.
+        options: The options that were given, and are not the defaults.
+        source: SHA-256 of the bytes that it was made from, as hexadecimal digits; ``None`` if it was no file.
+    """
+
+    command: str
+    target: str | None = None
+    library: str | None = None
+    options: Mapping[str, Setting] = field(default_factory=dict)
+    source: str | None = None
+
+
+def given_options(defaults: Mapping[str, object], **options: object) -> dict[str, Setting]:
+    """Return changed options as JSON values; ``defaults`` has those other than ``None``, ``False`` or nothing."""
+    found: dict[str, Setting] = {}
+    for name, value in sorted(options.items()):
+        if name in defaults and value == defaults[name]:
+            continue
+        if name not in defaults and (value is None or value is False or value == ()):
+            continue
+        if isinstance(value, str | int | float):
+            found[name] = value
+        elif isinstance(value, set | frozenset):
+            found[name] = tuple(sorted(map(str, value)))
+        elif isinstance(value, list | tuple):
+            found[name] = tuple(map(str, value))
+        else:
+            found[name] = str(value)
+    return found
+
+
+# A portable artifact: bytes, and the information that can be read from them without a compiler
+
 
 # The dialects that portable serialization itself writes: the module op and locations belong to `builtin`.
 _PORTABLE_DIALECTS = frozenset({"vhlo", "builtin"})
@@ -188,7 +237,7 @@ class Artifact:
             MalformedArtifactError: If it is damaged.
         """
         # Imported here so that opening an artifact need not load it.
-        from vhlo_tools.artifact.artifact_aliases import read_aliases
+        from vhlo_tools.artifact.aliases import read_aliases
 
         return read_aliases(self.file, self.name)
 
@@ -201,8 +250,7 @@ class Artifact:
             MalformedArtifactError: If it is damaged.
         """
         from vhlo_tools.aliasing import DROPPED, lint_aliases
-        from vhlo_tools.artifact.artifact_aliases import mentions_aliases, read_aliases
-        from vhlo_tools.artifact.call_aliases import unknown_calls
+        from vhlo_tools.artifact.aliases import mentions_aliases, read_aliases, unknown_calls
 
         # Only the framework knew of donations that are not in the program.
         dropped = [each for each in self.findings if each.feature == DROPPED]
@@ -225,7 +273,7 @@ class Artifact:
             AliasError: If ``config`` has another signature, or ``form`` cannot express it.
             MalformedArtifactError: If it is damaged.
         """
-        from vhlo_tools.artifact.artifact_aliases import write_aliases
+        from vhlo_tools.artifact.aliases import write_aliases
 
         file = self.copy_of_file()
         write_aliases(file, config, form)
@@ -237,7 +285,7 @@ class Artifact:
         Raises:
             MalformedArtifactError: If it is damaged.
         """
-        from vhlo_tools.artifact.call_aliases import read_calls
+        from vhlo_tools.artifact.aliases import read_calls
 
         return read_calls(self.file, self.name)
 
@@ -252,7 +300,7 @@ class Artifact:
             AliasError: If there is no such call, or StableHLO and XLA reject one of its aliases.
             MalformedArtifactError: If it is damaged.
         """
-        from vhlo_tools.artifact.call_aliases import write_call_aliases
+        from vhlo_tools.artifact.aliases import write_call_aliases
 
         file = self.copy_of_file()
         write_call_aliases(file, aliases, self.name)
@@ -272,7 +320,7 @@ class Artifact:
             InvalidProgramError: If there is no such function, argument or result.
             MalformedArtifactError: If it is damaged.
         """
-        from vhlo_tools.artifact.value_names import write_names
+        from vhlo_tools.artifact.entry_function import write_names
 
         file = self.copy_of_file()
         write_names(file, parameters, results)
@@ -329,7 +377,7 @@ class Artifact:
             MalformedArtifactError: If it is damaged.
         """
         # Imported here so that opening an artifact need not load it.
-        from vhlo_tools.retargeting import retarget_file
+        from vhlo_tools.artifact.retargeting import retarget_file
 
         requirements = self.requirements()
         found = requirements.findings(target)

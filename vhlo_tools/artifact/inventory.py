@@ -8,7 +8,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.aliasing import Alias, Donor
-from vhlo_tools.artifact.artifact_aliases import read_aliases
+from vhlo_tools.artifact.aliases import read_aliases
 from vhlo_tools.bytecode import Printer, attributes_of, entry_name, heads_in, visit
 from vhlo_tools.records import dataclass
 

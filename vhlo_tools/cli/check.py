@@ -34,7 +34,6 @@ from vhlo_tools.spec import explanation_of, known_explanations, known_features
 
 if TYPE_CHECKING:
     from vhlo_tools.cli.progress import Progress
-    from vhlo_tools.executors import AnyExecutor
     from vhlo_tools.files import Buffer
     from vhlo_tools.gate import (
         Baseline,
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
         Settings,
     )
     from vhlo_tools.reporting import Answer, Renderer, Scope
+    from vhlo_tools.stores import AnyExecutor
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

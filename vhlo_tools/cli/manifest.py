@@ -7,14 +7,10 @@ from typing import Any
 
 import click
 
-from vhlo_tools.artifact import Making
-from vhlo_tools.cli import options
-from vhlo_tools.cli.echo import echo
-from vhlo_tools.cli.helping import Group
-from vhlo_tools.errors import ManifestError, SignatureError
-from vhlo_tools.manifests import (
+from vhlo_tools.artifact import (
     CertificateSigner,
     KeySigner,
+    Making,
     Manifest,
     ManifestCheck,
     Verifier,
@@ -25,6 +21,10 @@ from vhlo_tools.manifests import (
     signature_place,
     verify_signature,
 )
+from vhlo_tools.cli import options
+from vhlo_tools.cli.echo import echo
+from vhlo_tools.cli.helping import Group
+from vhlo_tools.errors import ManifestError, SignatureError
 from vhlo_tools.printable import printable
 
 

@@ -147,7 +147,7 @@ def _write(found: Matrix, output_format: str, output: str | None) -> None:
     chunks: Any
     if output_format == "parquet":
         from vhlo_tools.confirmation import MATRIX_TABLE
-        from vhlo_tools.tables import parquet_chunks
+        from vhlo_tools.stores import parquet_chunks
 
         chunks = parquet_chunks(MATRIX_TABLE, found.cells)
     else:

@@ -15,10 +15,16 @@ from vhlo_tools.cli import migrate_text, options
 from vhlo_tools.cli.echo import echo
 from vhlo_tools.cli.helping import command
 from vhlo_tools.cli.progress import shown_progress
-from vhlo_tools.executors import Workers
 from vhlo_tools.files import place, write_atomically
-from vhlo_tools.migration import MIGRATION_TABLE, Migration, MigrationRecord, MigrationSettings, MigrationSummary
-from vhlo_tools.tables import parquet_chunks
+from vhlo_tools.stores import (
+    MIGRATION_TABLE,
+    Migration,
+    MigrationRecord,
+    MigrationSettings,
+    MigrationSummary,
+    Workers,
+    parquet_chunks,
+)
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from vhlo_tools.cli import options
 from vhlo_tools.findings import findings_lines
-from vhlo_tools.migration import MigrationRecord, MigrationSummary
 from vhlo_tools.printable import printable
+from vhlo_tools.stores import MigrationRecord, MigrationSummary
 
 _SAID: Final = {
     "move": "to move",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from vhlo_tools.artifact import Artifact
+from vhlo_tools.artifact import Artifact, find_manifest, manifest_place, require_manifest
 from vhlo_tools.cli.echo import echo
 from vhlo_tools.cli.helping import OptionDecorator
 from vhlo_tools.errors import (
@@ -26,13 +26,11 @@ from vhlo_tools.errors import (
 )
 from vhlo_tools.files import Kind, Url, place, read_bytes, recognise, slices
 from vhlo_tools.findings import finding_as_json, findings_lines, group_findings
-from vhlo_tools.manifests import find_manifest, manifest_place, require_manifest
 
 if TYPE_CHECKING:
-    from vhlo_tools.artifact import JaxContainer, Making
+    from vhlo_tools.artifact import JaxContainer, Making, ManifestChoice
     from vhlo_tools.files import Buffer, Chunk, Place
     from vhlo_tools.findings import Finding
-    from vhlo_tools.manifests import ManifestChoice
     from vhlo_tools.program import ProgramSource
 
 __all__ = [
@@ -240,7 +238,7 @@ def cluster(address: str | None) -> Iterator[Any]:
     if address is None:
         yield None
         return
-    from vhlo_tools.executors import connected
+    from vhlo_tools.stores import connected
 
     with connected(address) as client:
         yield client
@@ -368,7 +366,7 @@ def write_artifact(
     # Imported here because most files have none.
     from dataclasses import replace
 
-    from vhlo_tools.manifests import Manifest, measured, write_with_manifest
+    from vhlo_tools.artifact import Manifest, measured, write_with_manifest
 
     first = held if isinstance(held, Artifact) else held.artifacts[0]
     made = made or first.made

@@ -17,10 +17,17 @@ from vhlo_tools.cli.echo import echo
 from vhlo_tools.cli.helping import Group
 from vhlo_tools.cli.migrate_text import readable_path
 from vhlo_tools.cli.store_report_text import report_lines
-from vhlo_tools.migration import summarize_results
 from vhlo_tools.spec import WindowName
-from vhlo_tools.stores import AT_REST, STATUS_TABLE, WINDOWS, FileStatus, StoreFile, horizon_end
-from vhlo_tools.tables import parquet_chunks
+from vhlo_tools.stores import (
+    AT_REST,
+    STATUS_TABLE,
+    WINDOWS,
+    FileStatus,
+    StoreFile,
+    horizon_end,
+    parquet_chunks,
+    summarize_results,
+)
 
 
 @click.group(cls=Group)

@@ -7,8 +7,8 @@ from itertools import islice
 from typing import Final
 
 from vhlo_tools.cli.migrate_text import readable_size
-from vhlo_tools.migration import ResultsSummary
 from vhlo_tools.printable import printable
+from vhlo_tools.stores import ResultsSummary
 
 #: So many features, versions and reasons are shown; the report as JSON has more.
 _SHOWN: Final = 10

@@ -12,10 +12,8 @@ from vhlo_tools import api
 from vhlo_tools.cli import options, verify_stores_text
 from vhlo_tools.cli.echo import echo
 from vhlo_tools.cli.progress import Progress, shown_progress
-from vhlo_tools.executors import Workers
 from vhlo_tools.files import place
-from vhlo_tools.stores import VERIFICATION_TABLE, PairRecord, PairSummary, is_store
-from vhlo_tools.tables import parquet_chunks
+from vhlo_tools.stores import VERIFICATION_TABLE, PairRecord, PairSummary, Workers, is_store, parquet_chunks
 
 FORMATS = ("text", "json", "jsonl", "parquet")
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Final, Literal, get_args
 
 from vhlo_tools.records import dataclass
-from vhlo_tools.tables import Column, ListOf, Table
+from vhlo_tools.stores import Column, ListOf, Table
 from vhlo_tools.version import Version
 
 #: ``equal``: it ran, and its results are within the tolerance of the expected ones; ``differs``: they are not;

@@ -15,7 +15,7 @@ from functools import partial
 from traceback import clear_frames
 from typing import Final
 
-from vhlo_tools.artifact import Artifact, other_dialects
+from vhlo_tools.artifact import Artifact, other_dialects, with_plain_locations
 from vhlo_tools.bindings import MLIRFailure, ModuleOp, Provider
 from vhlo_tools.bytecode import decode_container
 from vhlo_tools.compat import (
@@ -40,7 +40,6 @@ from vhlo_tools.expansion import Expanded, expand_module
 from vhlo_tools.files import ARTIFACT_PRODUCER
 from vhlo_tools.legalize import make_portable
 from vhlo_tools.program import Program, names_in_utf8
-from vhlo_tools.retargeting import with_plain_locations
 from vhlo_tools.rewriting import SHARDY
 from vhlo_tools.spec import known_feature, newest_version
 from vhlo_tools.version import Version

@@ -3,8 +3,8 @@
 All output of the toolkit goes through :func:`write_atomically`: a reader never sees a partial file, an interrupted run
 leaves none behind, and an existing file is replaced only on request.
 
-A manifest (:mod:`vhlo_tools.manifests`) beside a file describes its bytes. Whatever writes the file anew removes the
-manifest first, so that at no moment, and after no interruption, one describes other bytes.
+A manifest (``artifact/manifest.py``) beside a file describes its bytes. Whatever writes the file anew removes
+the manifest first, so that at no moment, and after no interruption, one describes other bytes.
 """
 
 from __future__ import annotations

@@ -12,15 +12,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from vhlo_tools.executors import Workers, in_batches, work_in_order
 from vhlo_tools.files import is_url
 from vhlo_tools.gate.examination import Examination
 from vhlo_tools.gate.examinations import crashed
+from vhlo_tools.stores import Workers, in_batches, work_in_order
 
 if TYPE_CHECKING:
-    from vhlo_tools.executors import AnyExecutor
     from vhlo_tools.gate.examination import Examiner, Task
     from vhlo_tools.gate.examinations import Request
+    from vhlo_tools.stores import AnyExecutor
 
 
 class DistributedExaminations:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from vhlo_tools.artifact import find_manifest, manifest_finding
 from vhlo_tools.compat import expansion_policy
 from vhlo_tools.errors import MalformedArtifactError, VhloToolsError
 from vhlo_tools.files import Kind, is_url, open_regular, place, recognise
@@ -15,12 +16,10 @@ from vhlo_tools.gate.examination import Examiner, Task, os_message
 from vhlo_tools.gate.levels import apply_levels
 from vhlo_tools.gate.listing import STANDARD, Listing
 from vhlo_tools.gate.target_names import resolve_named
-from vhlo_tools.manifests import find_manifest, manifest_finding
 from vhlo_tools.reporting import Answer, Question, Scope, Verdict
 from vhlo_tools.stores import ListedFile
 
 if TYPE_CHECKING:
-    from vhlo_tools.executors import AnyExecutor
     from vhlo_tools.findings import Finding
     from vhlo_tools.gate.baseline import Baseline
     from vhlo_tools.gate.changes import Change
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from vhlo_tools.gate.revision import Revision
     from vhlo_tools.gate.settings import Settings
     from vhlo_tools.program import ProgramSource
+    from vhlo_tools.stores import AnyExecutor
 
 _STANDARD_NAME: Final = "<stdin>"
 #: A run of no more programs, of no more bytes each, is brief: to know the question of a cache takes as long as to

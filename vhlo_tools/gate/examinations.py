@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from vhlo_tools.executors import Workers, waiting_results, work_through
 from vhlo_tools.gate.cache_context import context_digest
 from vhlo_tools.gate.examination import Examination, Task
 from vhlo_tools.records import dataclass
+from vhlo_tools.stores import Workers, waiting_results, work_through
 
 if TYPE_CHECKING:
     from vhlo_tools.gate.contents import Content

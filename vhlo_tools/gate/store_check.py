@@ -13,8 +13,8 @@ from vhlo_tools.gate.settings import Settings
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
-    from vhlo_tools.executors import AnyExecutor
     from vhlo_tools.reporting import Answer
+    from vhlo_tools.stores import AnyExecutor
 
 _Path = str | PathLike[str]
 _Target = str | Version

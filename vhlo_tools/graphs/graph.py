@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from vhlo_tools.artifact import Artifact
+from vhlo_tools.artifact import Artifact, Describer
 from vhlo_tools.bytecode import Frame, Operation, Places, Region, attributes_of, program_name, without_collection
-from vhlo_tools.differencing import Describer
 from vhlo_tools.graphs.columns import BlockSpan, Columns
 from vhlo_tools.graphs.folding import Group, GroupKind, fold
 from vhlo_tools.printable import printable

@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from vhlo_tools.artifact import Artifact
-from vhlo_tools.externalization import Form, Moved, Provenance, StoredTensor, TensorFile, element_named, pack, restore
+from vhlo_tools.artifact import (
+    Artifact,
+    Form,
+    Moved,
+    Provenance,
+    StoredTensor,
+    TensorFile,
+    element_named,
+    pack,
+    restore,
+)
 from vhlo_tools.files import View
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from vhlo_tools.printable import printable
 from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
-    from vhlo_tools.artifact import Artifact
-    from vhlo_tools.differencing import Difference
+    from vhlo_tools.artifact import Artifact, Difference
 
 
 @dataclass(frozen=True, slots=True)

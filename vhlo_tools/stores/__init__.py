@@ -5,13 +5,54 @@ from typing import TYPE_CHECKING
 from vhlo_tools.lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from vhlo_tools.stores.claim import Claim
     from vhlo_tools.stores.comparison import VERIFICATION_TABLE, PairRecord, PairStatus, PairSummary
-    from vhlo_tools.stores.members import IN_PLACE, ListedFile, files_of, listed_at, look_at
+    from vhlo_tools.stores.journal import Journal, journal_path
+    from vhlo_tools.stores.members import (
+        IN_PLACE,
+        RESULT_SUFFIX,
+        ListedFile,
+        Stamp,
+        base_of,
+        below,
+        files_of,
+        hash_at,
+        is_store,
+        listed_at,
+        look_at,
+        object_url,
+        relative_to,
+        resolved,
+        result_at,
+    )
+    from vhlo_tools.stores.migration import Migration
+    from vhlo_tools.stores.migration_records import MIGRATION_TABLE, MigrationRecord, MigrationSummary, Status
+    from vhlo_tools.stores.migration_settings import MigrationSettings, Proof, StoredProgram, Tools
     from vhlo_tools.stores.pairs import Pair, Pairs
-    from vhlo_tools.stores.places import RESULT_SUFFIX, base_of, below, is_store, relative_to, resolved, result_at
-    from vhlo_tools.stores.stamps import Stamp, hash_at, object_url
-    from vhlo_tools.stores.status import STATUS_TABLE, FileStatus, StatusName
-    from vhlo_tools.stores.watch import StoreFile, watch_store
-    from vhlo_tools.stores.windows import AT_REST, WINDOWS, ReadingReleases, WindowName, horizon_end
+    from vhlo_tools.stores.results_summary import ResultsSummary, summarize_results
+    from vhlo_tools.stores.scheduling import in_batches, waiting_results, work_in_order, work_through
+    from vhlo_tools.stores.tables import (
+        FINDINGS,
+        CellKind,
+        Column,
+        ListOf,
+        StoredTable,
+        StructOf,
+        Table,
+        parquet_chunks,
+    )
+    from vhlo_tools.stores.watch import (
+        AT_REST,
+        STATUS_TABLE,
+        WINDOWS,
+        FileStatus,
+        ReadingReleases,
+        StatusName,
+        StoreFile,
+        WindowName,
+        horizon_end,
+        watch_store,
+    )
+    from vhlo_tools.stores.workers import AnyExecutor, Workers, connected
 else:
     __getattr__, __dir__ = lazy_exports(__name__)

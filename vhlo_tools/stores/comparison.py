@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from vhlo_tools.records import dataclass
-from vhlo_tools.tables import Column, Table
+from vhlo_tools.stores.tables import Column, Table
 
 if TYPE_CHECKING:
     from vhlo_tools.version import Version

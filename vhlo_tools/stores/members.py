@@ -1,18 +1,22 @@
-"""Programs of a store: their files, and what the head of each says."""
+"""Programs of a store: their files, the identity of their content, and partners in another store."""
 
 from __future__ import annotations
 
+import errno
+import glob
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
-from typing import Final
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Final, Self
 
 from vhlo_tools.errors import InvalidProgramError, MigrationError, VhloToolsError
 from vhlo_tools.files import (
     ARTIFACT_PRODUCER,
     Kind,
     Url,
+    digest_of,
+    is_saved_model,
     is_url,
     objects_at,
     open_regular,
@@ -24,6 +28,54 @@ from vhlo_tools.files import (
 )
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from vhlo_tools.files import Stamp as ObjectStamp
+
+# Identity of the content of a file or an object, by which a change by somebody else is noticed
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """Identity of a file's content: size, modification time and inode; of an object's: size and token."""
+
+    size: int
+    modified: int = 0  # in nanoseconds
+    inode: int = 0
+    token: str | None = None  # for conditional requests: an ETag, or a generation
+
+    @classmethod
+    def of(cls, path: str) -> Self:
+        if is_url(path):
+            from vhlo_tools.files import stamp_of
+
+            found = stamp_of(object_url(path))
+            if found is None:
+                raise FileNotFoundError(errno.ENOENT, "there is no such object", path)
+            return cls.of_object(found)
+        status = os.stat(path)  # noqa: PTH116 - for each file, several times
+        return cls(status.st_size, status.st_mtime_ns, status.st_ino)
+
+    @classmethod
+    def of_object(cls, stamp: ObjectStamp) -> Self:
+        return cls(stamp.size, token=stamp.token)
+
+
+def object_url(path: str) -> Url:
+    found = place(path)
+    assert isinstance(found, Url)
+    return found
+
+
+def hash_at(path: str) -> str | None:
+    """Return the SHA-256; ``None`` if the file or object does not exist or cannot be read."""
+    with suppress(OSError):
+        return digest_of(read_bytes(place(path))).hex()
+    return None
+
+
+# Programs of a store: their files, and what the head of each says
+
 
 #: The kinds that contain artifacts: they are migrated in place, and have windows.
 IN_PLACE: Final = frozenset({Kind.PORTABLE_ARTIFACT, Kind.JAX_EXPORT})
@@ -93,8 +145,83 @@ def _head_of(path: str) -> bytes:
     if is_url(path):
         # Imported here because files need none of it.
         from vhlo_tools.files import open_object
-        from vhlo_tools.stores.stamps import object_url
 
         return bytes(view(open_object(object_url(path), head=_HEAD))[:_HEAD])
     with open_regular(Path(path)) as file:
         return file.read(_HEAD)
+
+
+# Places in stores: bases of relative paths, and destinations of results of a migration
+
+
+#: The suffix of what a migration writes for a file that it does not replace.
+RESULT_SUFFIX: Final = ".mlirbc"
+
+
+def resolved(path: str) -> str:
+    """Resolve all links in a path; a URL stays."""
+    return path if is_url(path) else os.path.realpath(path)
+
+
+def below(folder: str, path: str, base: str) -> str:
+    """Return the place in ``folder`` for a file at ``path``, which is in ``base``."""
+    relative = relative_to(base, path)
+    if is_url(folder):
+        return f"{folder.rstrip('/')}/{relative}"
+    return os.path.realpath(os.path.join(folder, relative))  # noqa: PTH118
+
+
+def relative_to(base: str, path: str) -> str:
+    """Return a relative path with forward slashes."""
+    return path[len(base) :].lstrip("/") if is_url(path) else os.path.relpath(path, base).replace(os.sep, "/")
+
+
+def result_at(destination: str, kind: Kind | None) -> str:
+    """Return the destination of a result; only some kinds of files are replaced."""
+    return destination if kind is None or kind in IN_PLACE else str(place(destination).with_suffix(RESULT_SUFFIX))
+
+
+def result_name(relative: str) -> str:
+    """As :func:`result_at`, for the relative path of a file that is not replaced."""
+    folder, slash, name = relative.rpartition("/")
+    return f"{folder}{slash}{PurePosixPath(name).stem}{RESULT_SUFFIX}"
+
+
+def is_store(path: str) -> bool:
+    """Whether a path stands for many programs: a folder, a prefix of keys, or a glob that is no file's name."""
+    where = place(path)
+    if isinstance(where, Url):
+        from vhlo_tools.files import is_glob, objects_under, stamp_of
+
+        if where.is_prefix:
+            return True
+        return stamp_of(where) is None and (is_glob(where) or any(objects_under(where.with_key(f"{where.key}/"))))
+    if is_saved_model(where):
+        return False
+    return where.is_dir() or (glob.has_magic(str(where)) and not where.exists())
+
+
+def base_of(path: str) -> str:
+    """Return the folder that files of a path are relative to; for a URL with a final slash, except for a bucket."""
+    if is_url(path):
+        return _base_of_objects(path)
+    if Path(path).is_dir():
+        return path
+    folder = Path(path).parent
+    while glob.has_magic(str(folder)):
+        folder = folder.parent
+    return str(folder)
+
+
+def _base_of_objects(path: str) -> str:
+    from vhlo_tools.files import glob_start, is_glob, stamp_of
+
+    url = object_url(path)
+    if url.is_prefix:
+        return str(url)
+    if stamp_of(url) is not None:
+        return str(url.parent)
+    if is_glob(url):
+        start = glob_start(url)
+        return str(start if start.is_prefix else start.parent)
+    return f"{url}/"

@@ -10,8 +10,18 @@ from typing import Final
 from vhlo_tools.errors import MigrationError
 from vhlo_tools.files import SET_ASIDE, is_url, place
 from vhlo_tools.records import dataclass
-from vhlo_tools.stores.members import IN_PLACE, ListedFile, listed_at, look_at
-from vhlo_tools.stores.places import RESULT_SUFFIX, base_of, is_store, relative_to, resolved, result_name
+from vhlo_tools.stores.members import (
+    IN_PLACE,
+    RESULT_SUFFIX,
+    ListedFile,
+    base_of,
+    is_store,
+    listed_at,
+    look_at,
+    relative_to,
+    resolved,
+    result_name,
+)
 
 # Of the first store. Names of files are bytes, and not always valid text.
 _SCHEMA: Final = (

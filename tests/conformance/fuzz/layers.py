@@ -21,9 +21,8 @@ from fuzz.mutate_documents import mutate_json
 from fuzz.mutate_messages import mutate_message
 from fuzz.mutate_text import mutate_text
 from fuzz.seeds import STORE
-from vhlo_tools.artifact import Artifact, inspect_bytes
-from vhlo_tools.differencing import diff_artifacts
-from vhlo_tools.externalization.safetensors import read_tensors
+from vhlo_tools.artifact import Artifact, diff_artifacts, inspect_bytes
+from vhlo_tools.artifact.extraction import read_tensors
 from vhlo_tools.files import (
     decode_jax_export,
     decode_torch_export,
@@ -39,7 +38,7 @@ from vhlo_tools.gate.baseline import Baseline
 from vhlo_tools.gate.reading import load_settings
 from vhlo_tools.golden.array_files import read_array
 from vhlo_tools.golden.record import read_record
-from vhlo_tools.migration import Journal, MigrationSettings
+from vhlo_tools.stores import Journal, MigrationSettings
 
 MUTATORS: Mapping[str, Callable[[random.Random, bytes, bytes], bytes]] = {
     "artifact": mutate_bytecode,

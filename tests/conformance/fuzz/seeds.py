@@ -20,7 +20,7 @@ from support.protobuf_messages import field
 import vhlo_tools as vt
 from fuzz.cases import Seeds
 from vhlo_tools.cli.main import main
-from vhlo_tools.migration import MigrationSettings
+from vhlo_tools.stores import MigrationSettings
 
 ROOT = Path(__file__).parents[3]
 #: The store of the journal among the seeds; it need not exist.

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.dask_cluster import LocalProcesses, running_cluster
 
-from vhlo_tools.executors import connected
+from vhlo_tools.stores import connected
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,7 @@ from support.migration_tools import DEADLY
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main
-from vhlo_tools.executors import Workers, connected
-from vhlo_tools.migration import Journal, Migration, MigrationSettings
+from vhlo_tools.stores import Journal, Migration, MigrationSettings, Workers, connected
 
 #: Of connections to processes that were killed, in the library.
 pytestmark = [
@@ -136,7 +135,7 @@ def test_no_scheduler_at_the_address(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Instead of ten seconds: none will answer.
-    monkeypatch.setattr("vhlo_tools.executors.cluster._ANSWERED", 1.0)
+    monkeypatch.setattr("vhlo_tools.stores.workers._ANSWERED", 1.0)
     filled(tmp_path / "store", 1)
     assert main(["migrate", str(tmp_path / "store"), "--target", TARGET, "--dask", "tcp://127.0.0.1:1"]) == 2
     assert "no Dask scheduler answers at tcp://127.0.0.1:1" in capfd.readouterr().err
@@ -162,7 +161,7 @@ def test_the_scheduler_makes_no_objects_of_what_is_passed_on(client: Any, tmp_pa
     def held() -> int:
         import gc
 
-        return sum(str(type(each).__module__).startswith("vhlo_tools.migration") for each in gc.get_objects())
+        return sum(str(type(each).__module__).startswith("vhlo_tools.stores") for each in gc.get_objects())
 
     list(vt.migrate(tmp_path / "store", TARGET, executor=client))
     assert client.run_on_scheduler(held) == 0

@@ -16,9 +16,7 @@ from support.corpus import EXAMPLES, FEATURES
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main
-from vhlo_tools.migration import MIGRATION_TABLE, MigrationRecord
-from vhlo_tools.stores import STATUS_TABLE
-from vhlo_tools.tables import Column, Table, parquet_chunks
+from vhlo_tools.stores import MIGRATION_TABLE, STATUS_TABLE, Column, MigrationRecord, Table, parquet_chunks
 
 DAY = "2026-08-01"
 

@@ -25,8 +25,7 @@ import vhlo_tools as vt
 from vhlo_tools.cli.help_texts import HELP
 from vhlo_tools.cli.main import main
 from vhlo_tools.findings import Finding
-from vhlo_tools.migration import MIGRATION_TABLE, MigrationRecord, summarize_results
-from vhlo_tools.tables import parquet_chunks
+from vhlo_tools.stores import MIGRATION_TABLE, MigrationRecord, parquet_chunks, summarize_results
 
 TARGET = vt.Version("1.1.0")
 
@@ -201,7 +200,7 @@ def test_damaged_files_are_read_or_refused(tmp_path: Path) -> None:
 
 MEASURED = """
 import resource, sys
-from vhlo_tools.migration import summarize_results
+from vhlo_tools.stores import summarize_results
 print(summarize_results(sys.argv[1]).files.counts.total(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """
 

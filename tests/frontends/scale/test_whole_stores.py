@@ -187,6 +187,6 @@ def test_no_scheduler_at_the_address(
     command: list[str], folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Instead of ten seconds: none will answer.
-    monkeypatch.setattr("vhlo_tools.executors.cluster._ANSWERED", 1.0)
+    monkeypatch.setattr("vhlo_tools.stores.workers._ANSWERED", 1.0)
     assert main([*command, "store", "--dask", "tcp://127.0.0.1:1"]) == 2
     assert "no Dask scheduler answers at tcp://127.0.0.1:1" in capfd.readouterr().err

@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from support.corpus import EXAMPLES
 
 import vhlo_tools as vt
+from vhlo_tools.artifact import manifest_place, signature_place, write_with_manifest
 from vhlo_tools.cli.main import main
-from vhlo_tools.manifests import manifest_place, signature_place, write_with_manifest
 
 DAY = datetime.timedelta(1)
 

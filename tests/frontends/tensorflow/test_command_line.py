@@ -15,8 +15,8 @@ from support.exported_models import close
 from support.xla_cpu import run_on_xla
 
 import vhlo_tools as vt
+from vhlo_tools.artifact import read_tensors
 from vhlo_tools.cli.main import main
-from vhlo_tools.externalization import read_tensors
 from vhlo_tools.files.saved_model import read_saved_model
 
 X = np.arange(8, dtype=np.float32).reshape(2, 4)

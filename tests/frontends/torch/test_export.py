@@ -15,7 +15,7 @@ from support.xla_cpu import run_on_xla
 from torch import nn
 
 import vhlo_tools as vt
-from vhlo_tools.externalization.safetensors import read_tensors
+from vhlo_tools.artifact.extraction import read_tensors
 from vhlo_tools.integrations.torch import export
 
 both_importers = pytest.mark.parametrize("importer", ["torchax", "torch-mlir"])

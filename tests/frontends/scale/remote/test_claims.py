@@ -22,7 +22,7 @@ from support.store_buckets import Bucket
 
 import vhlo_tools as vt
 from vhlo_tools.files import open_object, stamp_of, write_object
-from vhlo_tools.migration import claim as claims
+from vhlo_tools.stores import claim as claims
 
 FROM, TARGET = "1.9.0", "1.1.0"
 #: Seconds after which a client is gone where a test waits for it: a loaded machine renews a claim well before.

@@ -18,9 +18,9 @@ import vhlo_tools as vt
 from vhlo_tools.api.migration_tools import MIGRATION_TOOLS
 from vhlo_tools.cli.main import main
 from vhlo_tools.files import Url, metadata_of, objects_under, open_object, stamp_of, write_object
-from vhlo_tools.migration import Journal
-from vhlo_tools.migration.store_files import found_at
-from vhlo_tools.migration.work import Work
+from vhlo_tools.stores import Journal, MigrationSettings
+from vhlo_tools.stores.migration_files import found_at
+from vhlo_tools.stores.migration_work import Work
 
 FROM, TARGET = "1.9.0", "1.1.0"
 #: Stores whose servers honour the conditions of writes.
@@ -181,7 +181,7 @@ def test_work_that_was_done_without_an_answer(store: Bucket, name: str, moment: 
     artifact = vt.serialize(EXAMPLES / "saxpy.mlir", FROM)
     data = (EXAMPLES / "saxpy.mlir").read_bytes() if name == "text.mlir" else bytes(artifact)
     write_object(store / name, [data])
-    settings = vt.migration.MigrationSettings((str(store.url),), vt.Version(TARGET), backup=".bak")
+    settings = MigrationSettings((str(store.url),), vt.Version(TARGET), backup=".bak")
     with Journal(None, settings) as journal:
         (task,) = journal.add(list(found_at(settings)))
         done = Work(settings, MIGRATION_TOOLS, "0123abcd", 1, dry=False)

@@ -21,9 +21,8 @@ from support.store_servers import SERVERS
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main
-from vhlo_tools.executors import connected
 from vhlo_tools.files import objects_under, open_object, write_object
-from vhlo_tools.migration import claim as claims
+from vhlo_tools.stores import claim as claims, connected
 
 #: Objects of which a cluster works on ten batches.
 NUMBER = 320

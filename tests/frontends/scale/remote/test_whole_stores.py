@@ -14,9 +14,9 @@ from support.store_buckets import Bucket
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main
-from vhlo_tools.executors import connected
 from vhlo_tools.files import counted, write_object
 from vhlo_tools.gate import Gate, Settings
+from vhlo_tools.stores import connected
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),

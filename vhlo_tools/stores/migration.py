@@ -1,0 +1,287 @@
+"""A migration: finding files, processing them, and moving the results to their destinations."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from vhlo_tools.files import BACKUPS, MANIFEST_SUFFIX, is_url, list_backups, remove_manifest, write_atomically
+from vhlo_tools.stores.journal import Journal, Task
+from vhlo_tools.stores.members import Stamp, hash_at
+from vhlo_tools.stores.migration_files import FoundFile, found_at, remove_forsaken, remove_parts
+from vhlo_tools.stores.migration_records import MigrationRecord, Status
+from vhlo_tools.stores.migration_settings import MigrationSettings, Tools
+from vhlo_tools.stores.migration_work import CHANGED, PreparedFile, Work, backup_reason
+from vhlo_tools.stores.scheduling import in_batches, work_through
+from vhlo_tools.stores.workers import Workers
+
+_FOUND_AT_ONCE: Final = 512
+
+# Backups with this suffix are left out by their name alone.
+_ORIGINAL: Final = ".orig"
+
+_CRASHED: Final = "the process that migrated it crashed: the file may crash the reader, or need too much memory"
+
+
+class Migration:
+    """One migration. ``check`` is called often, and raises an error if the migration must not go on."""
+
+    def __init__(
+        self, settings: MigrationSettings, tools: Tools, journal: Journal, check: Callable[[], None] = lambda: None
+    ) -> None:
+        self._check = check
+        self._settings = settings
+        self._tools = tools
+        self._journal = journal
+        self.files: int = 0  # number of files to process that have been found so far
+        self.size: int = 0  # in bytes, of the files found so far
+        self._is_listed = False
+        # The folders of results.
+        self._folders: set[str] = set()
+        # The numbers of files in progress.
+        self._begun: set[int] = set()
+
+    @property
+    def is_listed(self) -> bool:
+        return self._is_listed
+
+    def records(self) -> Iterator[MigrationRecord]:
+        """Include the records of earlier runs; ordered by path."""
+        return self._journal.records()
+
+    def plan(self, workers: Workers) -> Iterator[MigrationRecord]:
+        """Yield the record that each file would get, on completion."""
+        return self._run(workers, dry=True)
+
+    def execute(self, workers: Workers) -> Iterator[MigrationRecord]:
+        """Yield records on completion; files are processed while others are being found.
+
+        Files that an earlier run has finished are not processed again; their records come too.
+        """
+        return self._run(workers, dry=False)
+
+    def _run(self, workers: Workers, *, dry: bool) -> Iterator[MigrationRecord]:
+        for intent in self._journal.intents():
+            yield from self._counted(self._settled(intent.task, intent.record))
+        work = Work(self._settings, self._tools, self._journal.key, self._journal.run, dry)
+        # Results beside other files come last, because their destinations may be files that are migrated in place.
+        yield from self._worked(workers, work, self._listed())
+        yield from self._worked(workers, work, self._journal.tasks(beside=False))
+        yield from self._counted(self._journal.records(earlier=True))
+        for conflicts in self._journal.conflicts(force=self._settings.force):
+            records = [(task, None, self._conflicting(task, other)) for task, other in conflicts]
+            self._journal.finish(records)
+            yield from (record for _, _, record in records)
+        yield from self._worked(workers, work, self._journal.tasks(beside=True))
+        if workers.isolates:
+            # A cluster may do a batch twice: again, when the worker that had done it is lost with the answer.
+            for folder in self._folders:
+                remove_parts(folder, self._journal.key, self._journal.run)
+
+    def _counted(self, records: Iterable[MigrationRecord]) -> Iterator[MigrationRecord]:
+        for record in records:
+            self.files += 1
+            self.size += record.size
+            yield record
+
+    def _listed(self) -> Iterator[Task]:
+        """Add the files of the store to the journal, and yield those to process in place, each once."""
+        for found in _found_in_batches(found_at(self._settings)):
+            self._check()
+            tasks = self._journal.add(found)
+            self.files += len(tasks)
+            self.size += sum(map(_size_of, tasks))
+            folders = {os.path.dirname(each.destination) for each in found} - self._folders  # noqa: PTH120
+            self._folders |= folders
+            if self._journal.path is not None:
+                for folder in folders:
+                    remove_forsaken(folder, self._journal.key, self._journal.run)
+            # Several paths may lead to one file. One that is outside of the store by a link may be found inside later.
+            begun = {
+                task.number: task
+                for task in tasks
+                if task.found.source == task.found.destination
+                and task.number not in self._begun
+                and not self._journal.refuses(task)
+            }
+            self._begun |= begun.keys()
+            yield from begun.values()
+        self._is_listed = True
+
+    def _worked(self, workers: Workers, work: Work, tasks: Iterator[Task]) -> Iterator[MigrationRecord]:
+        batches = in_batches(tasks, workers, size_of=_size_of, found=lambda: self.files)
+        for batch, results in work_through(workers, work, batches, lost=self._remove_parts, check=self._check):
+            if results is None:
+                results = [self._crashed(task) for task in batch]
+            records = self._put(list(zip(batch, results, strict=True)))
+            self._check()
+            self._begun.difference_update(task.number for task in batch)
+            yield from records
+
+    def _crashed(self, task: Task) -> PreparedFile:
+        return PreparedFile(self._unread(task, "failed", _CRASHED))
+
+    def _put(self, batch: list[tuple[Task, PreparedFile]]) -> list[MigrationRecord]:
+        """Move results to their destinations, with journal entries before and after."""
+        self._journal.intend((task, each.record) for task, each in batch if each.part)
+        batch = _with_backups_listed(batch)
+        records = [self._replace(task, each) for task, each in batch]
+        # The journal must not record renames that are not on disk yet.
+        for folder in {os.path.dirname(each.part) for _, each in batch if each.part}:  # noqa: PTH120
+            _sync(folder)
+        stamped = [
+            (task, each.stamp or self._stamp(task, record), None if record is each.record and each.part else record)
+            for (task, each), record in zip(batch, records, strict=True)
+        ]
+        self._journal.finish(stamped)
+        return records
+
+    def _replace(self, task: Task, prepared: PreparedFile) -> MigrationRecord:
+        record, part = prepared.record, prepared.part
+        if part is None:
+            return record
+        try:
+            refused = self._moved_in(task, record, part)
+        except OSError as error:
+            reason = f"the file cannot be replaced by the result: {error.strerror or error}"
+            refused = replace(record, status="failed", reason=reason, backup=None)
+        if refused is not None or record.output:
+            with suppress(OSError):
+                os.unlink(part)  # noqa: PTH108
+        return refused or _with_manifest(record, task.found.destination, prepared.manifest)
+
+    def _moved_in(self, task: Task, record: MigrationRecord, part: str) -> MigrationRecord | None:
+        """Return another record if the result must not be moved."""
+        found = task.found
+        if Stamp.of(found.source) != found.stamp:
+            return replace(record, status="changed", reason=CHANGED, backup=None)
+        if record.backup:
+            if reason := backup_reason(found.destination, record.backup):
+                return replace(record, status="blocked", reason=reason, backup=None)
+            _keep(found.destination, record.backup)
+        # It describes the old file.
+        remove_manifest(Path(found.destination))
+        if record.output and not self._settings.force:
+            # Fails if another file has been created there in the meantime.
+            os.link(part, found.destination)
+        else:
+            os.replace(part, found.destination)  # noqa: PTH105 - a Path takes longer than the system
+        return None
+
+    def _settled(self, task: Task, record: MigrationRecord) -> list[MigrationRecord]:
+        """Determine whether an earlier run had replaced a file before it was interrupted; return nothing to redo it."""
+        if self._journal.refuses(task):
+            self._journal.plan_again([task])
+            return []
+        self._remove_parts([task])
+        digest = hash_at(task.found.destination)
+        if digest is None or digest != record.new_digest:
+            # Neither has another file that somebody has written there since been migrated.
+            self._journal.plan_again([task])
+            return []
+        self._journal.finish([(task, self._stamp(task, record), record)])
+        return [record]
+
+    def _stamp(self, task: Task, record: MigrationRecord) -> Stamp | None:
+        """Return the new stamp of a file that was replaced in place."""
+        if record.status != "moved" or task.found.source != task.found.destination or is_url(task.found.source):
+            return None
+        with suppress(OSError):
+            return Stamp.of(task.found.source)
+        return None
+
+    def _remove_parts(self, tasks: Sequence[Task]) -> None:
+        """Remove the output of processes that crashed."""
+        kept = [task for task in tasks if not self._journal.refuses(task)]
+        numbers = {task.number for task in kept}
+        for folder in {os.path.dirname(task.found.destination) for task in kept}:  # noqa: PTH120
+            remove_parts(folder, self._journal.key, self._journal.run, numbers)
+
+    def _conflicting(self, task: Task, other: str) -> MigrationRecord:
+        place = task.found.destination
+        reason = f"its result has the same path, {place}, as that of {other}: migrate them separately"
+        return self._unread(task, "blocked", reason)
+
+    def _unread(self, task: Task, status: Status, reason: str) -> MigrationRecord:
+        """Return the record of a file that was not read, from the data found when listing it."""
+        found = task.found
+        record = MigrationRecord(found.path, status, self._settings.target, found.kind, found.version, reason=reason)
+        return replace(record, size=_size_of(task))
+
+
+def _with_manifest(record: MigrationRecord, destination: str, manifest: bytes | None) -> MigrationRecord:
+    """Write the manifest of a result at its destination; the returned record says if that failed."""
+    if manifest is None:
+        return record
+    try:
+        write_atomically(Path(destination + MANIFEST_SUFFIX), [manifest], force=True)
+    except OSError as error:
+        return replace(record, reason=f"its manifest cannot be written, and it has none: {error.strerror or error}")
+    return record
+
+
+def _size_of(task: Task) -> int:
+    return task.found.stamp.size if task.found.stamp else 0
+
+
+def _with_backups_listed(batch: list[tuple[Task, PreparedFile]]) -> list[tuple[Task, PreparedFile]]:
+    """List the backups before they are made, because they are no programs; on failure nothing is replaced."""
+    names: dict[str, list[str]] = {}
+    for _, each in batch:
+        backup = each.record.backup
+        # One that is there was listed by the run that made it.
+        if each.part and backup and not backup.endswith(_ORIGINAL) and not os.path.lexists(backup):
+            folder, name = os.path.split(backup)
+            names.setdefault(folder, []).append(name)
+    reasons: dict[str, str] = {}
+    for folder, listed in names.items():
+        try:
+            list_backups(folder, listed)
+        except OSError as error:
+            reasons[folder] = f"the list of backups, {BACKUPS}, cannot be written: {error.strerror or error}"
+    return [(task, _failed(each, reasons)) for task, each in batch]
+
+
+def _failed(prepared: PreparedFile, reasons: dict[str, str]) -> PreparedFile:
+    """Return a file as failed, without its result, if its backup is in a folder with a reason."""
+    record, part = prepared.record, prepared.part
+    reason = reasons.get(os.path.dirname(record.backup)) if record.backup else None  # noqa: PTH120
+    if reason is None or part is None:
+        return prepared
+    with suppress(OSError):
+        Path(part).unlink(missing_ok=True)
+    return PreparedFile(replace(record, status="failed", reason=reason, backup=None))
+
+
+def _keep(path: str, backup: str) -> None:
+    """Keep a file under another name as well; as a copy if hard links are not supported."""
+    if os.path.lexists(backup):
+        return  # created by a run that was killed
+    try:
+        os.link(path, backup)
+    except OSError:
+        # A name that is no program's, and that a later run removes if this one is killed.
+        part = str(Path(backup).with_name(f".vhlo-{secrets.token_hex(4)}-0-0.part"))
+        shutil.copy2(path, part)
+        Path(part).replace(backup)
+
+
+def _sync(folder: str) -> None:
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _found_in_batches(files: Iterator[FoundFile]) -> Iterator[list[FoundFile]]:
+    while some := list(islice(files, _FOUND_AT_ONCE)):
+        yield some
