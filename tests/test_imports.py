@@ -161,3 +161,8 @@ def test_short_commands_load_what_they_use(
     ours = {name for name in loaded if name.startswith("vhlo_tools.")}
     assert {name.split(".")[1] for name in ours if name.count(".") > 1} <= _ROOMS | rooms
     assert len(ours) <= most
+
+
+def test_a_page_needs_nothing_that_a_browser_lacks(artifact: str, python: ForkedPython) -> None:
+    loaded = modules_after(python, f"import vhlo_tools as vt; vt.report({artifact!r})")
+    assert not {"sqlite3", "_multiprocessing", "fcntl", "ssl"} & (loaded - modules_after(python, "import click"))

@@ -259,7 +259,8 @@ EXPORTS: Final = {
         "vhlo_tools.stores.results_summary": "ResultsSummary summarize_results",
         "vhlo_tools.stores.scheduling": "in_batches waiting_results work_in_order work_through",
         "vhlo_tools.stores.tables": "CellKind Column FINDINGS ListOf StoredTable StructOf Table parquet_chunks",
-        "vhlo_tools.stores.watch": "AT_REST FileStatus ReadingReleases STATUS_TABLE StatusName StoreFile WINDOWS WindowName horizon_end watch_store",
+        "vhlo_tools.stores.watch": "FileStatus STATUS_TABLE StatusName StoreFile watch_store",
+        "vhlo_tools.stores.windows": "AT_REST ReadingReleases WINDOWS horizon_end",
         "vhlo_tools.stores.workers": "AnyExecutor Workers connected",
     },
     "vhlo_tools.upstream": {

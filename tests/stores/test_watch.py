@@ -12,7 +12,8 @@ from support.corpus import EXAMPLES, FEATURES
 import vhlo_tools as vt
 from vhlo_tools.spec.releases import WindowName
 from vhlo_tools.stores import Workers
-from vhlo_tools.stores.watch import AT_REST, WINDOWS, StoreFile, watch_store
+from vhlo_tools.stores.watch import StoreFile, watch_store
+from vhlo_tools.stores.windows import AT_REST, WINDOWS
 
 TODAY = date(2026, 4, 1)
 

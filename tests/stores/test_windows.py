@@ -8,7 +8,7 @@ import pytest
 
 import vhlo_tools as vt
 from vhlo_tools.spec import newest_version
-from vhlo_tools.stores.watch import ReadingReleases, ends_of, horizon_end, readers_since, written_on
+from vhlo_tools.stores.windows import ReadingReleases, ends_of, horizon_end, readers_since, written_on
 
 TODAY = date(2026, 1, 31)
 V1_9 = vt.Version("1.9.0")

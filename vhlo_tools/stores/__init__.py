@@ -42,17 +42,13 @@ if TYPE_CHECKING:
         parquet_chunks,
     )
     from vhlo_tools.stores.watch import (
-        AT_REST,
         STATUS_TABLE,
-        WINDOWS,
         FileStatus,
-        ReadingReleases,
         StatusName,
         StoreFile,
-        WindowName,
-        horizon_end,
         watch_store,
     )
+    from vhlo_tools.stores.windows import AT_REST, WINDOWS, ReadingReleases, horizon_end
     from vhlo_tools.stores.workers import AnyExecutor, Workers, connected
 else:
     __getattr__, __dir__ = lazy_exports(__name__)
