@@ -68,9 +68,9 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "programs": "no tests",
     "releases": "releases in environments",
     "scripts": "what a person runs, on the whole data",
+    "site": "pages that are generated from the whole data",
     "spec": "tests the newest data themselves, version by version",
     "spec_tools": "tools for the newest data, which they compare with the library",
-    "site": "pages that are generated from the whole data",
 }
 #: Of the core, what CI runs at each cut: every way by which a version goes in or out, without what takes long.
 QUICK: Final = (

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from vhlo_tools.bytecode import File, Head, Operation, Value
     from vhlo_tools.spec import EntryKind
 
-__all__ = ["Alias", "Constants", "Donor", "Function", "Inventory", "take_inventory"]
-
 _DEEPEST: Final = 100
 _LONGEST_LIST: Final = 1000
 # Shared values are built once, but copying or printing expands them: real programs stay far below this.

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from vhlo_tools.bytecode.container import (
         NEWEST_BYTECODE,
         PROPERTIES_SINCE,
-        Chunk,
         Container,
         DialectName,
         Dialects,

@@ -18,20 +18,6 @@ from vhlo_tools.records import dataclass
 # Source: «Top Level Structure» and «Sections» in ``mlir/docs/BytecodeFormat.md``; section ids and versions in
 # ``mlir/include/mlir/Bytecode/Encoding.h``.
 
-
-__all__ = [
-    "NEWEST_BYTECODE",
-    "PROPERTIES_SINCE",
-    "SECTION_NAMES",
-    "Chunk",
-    "Container",
-    "Section",
-    "decode_container",
-    "encode_header",
-    "encode_section",
-    "read_section",
-]
-
 NEWEST_BYTECODE: Final = 6
 PROPERTIES_SINCE: Final = 5
 
