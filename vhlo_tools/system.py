@@ -12,7 +12,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
 from typing import Any, Final
 
 #: Of a file that is opened by :func:`os.open`: its bytes are not taken for lines of text, as Windows does, and it is
@@ -40,23 +39,25 @@ def after_fork(function: Callable[[], None]) -> None:
 
 @contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Hold Ctrl-C back in this thread, and in whatever it starts meanwhile, where the system can."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-    caught: list[tuple[int, FrameType | None]] = []
-    # Python interrupts the main thread for a signal that any other thread takes.
-    is_main = threading.current_thread() is threading.main_thread()
-    handler = signal.signal(signal.SIGINT, lambda *signalled: caught.append(signalled)) if is_main else None
+    """Defer Ctrl-C; where the system can, also in the threads and processes that are started meanwhile."""
+    handler = signal.getsignal(signal.SIGINT)
+    came: list[bool] = []
+    # Only the main thread handles signals, also those that another thread takes, such as one of numpy's; and only a
+    # handler of Python can interrupt it.
+    defers = callable(handler) and threading.current_thread() is threading.main_thread()
+    masks = hasattr(signal, "pthread_sigmask")
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]) if masks else set()
     try:
+        if defers:
+            signal.signal(signal.SIGINT, lambda *_: came.append(True))
         yield
     finally:
-        if handler is not None:
+        if defers:
             signal.signal(signal.SIGINT, handler)
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        if caught and callable(handler):
-            handler(*caught[0])
+        if masks:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if came:
+            signal.raise_signal(signal.SIGINT)
 
 
 def read_at(handle: int, size: int, offset: int) -> bytes:

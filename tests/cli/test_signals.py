@@ -64,7 +64,7 @@ COMMANDS = {
     "run": "run {folder}/long.mlir --engine reference",
     "verify": "verify {folder}/long.mlir {folder}/other.mlir --engine reference",
     "golden": "golden record {folder}/suite {folder}/long.mlir --engine reference",
-    "check": "check {folder}/texts --target 1.0.0",
+    "check": "check --no-cache {folder}/texts --target 1.0.0",
     "migrate": "migrate -j 2 {folder}/store --target 1.0.0 --dry-run",
     "store": "store status -j 2 {folder}/store",
 }
@@ -153,6 +153,42 @@ def test_ctrl_c_at_any_time(name: str, folder: Path) -> None:
         ends = list(threads.map(lambda milliseconds: interrupted(command, milliseconds), WAITS))
     for milliseconds, (code, said) in zip(WAITS, ends, strict=True):
         assert (code, b"Traceback" in said) == (130, False), (milliseconds, said)
+
+
+LOST = """
+import contextlib, signal, time
+import vhlo_tools.cli.main
+class Finalized:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+class Described:
+    def __set_name__(self, owner, name):
+        signal.raise_signal(signal.SIGINT)
+def run():
+    try:
+        {way}
+        time.sleep(60)
+    finally:
+        time.sleep(0.3)
+        print("cleaned up")
+signal.signal(signal.SIGINT, signal.default_int_handler)
+vhlo_tools.cli.main.main = run
+"""
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "Finalized()",
+        "type('Class', (), {'name': Described()})",
+        "with contextlib.suppress(KeyboardInterrupt): signal.raise_signal(signal.SIGINT)",
+    ],
+)
+def test_ctrl_c_is_not_lost_where_what_it_raises_is(way: str) -> None:
+    script = f"{LOST.replace('{way}', way)}\n{SCRIPT}"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False, timeout=120)
+    # What is cleaned up is not interrupted itself.
+    assert (result.returncode, result.stdout, result.stderr) == (130, b"cleaned up\n", b"")
 
 
 def interrupted(command: str, milliseconds: int) -> tuple[int, bytes]:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from importlib import import_module, reload
 from pathlib import Path
@@ -66,7 +63,8 @@ class Provider:
         # stderr, unless this is set when the library is loaded.
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
         try:
-            with _uninterrupted():
+            # An interrupted load crashes the process or remains incomplete.
+            with interrupts_held():
                 return import_module(f"{self.prefix}.{name}")
         except ImportError as error:
             raise ProviderError(
@@ -373,36 +371,6 @@ class Provider:
                 raise MLIRFailure([*diagnostics, *map(to_diagnostic, error.error_diagnostics)]) from error
             except (ValueError, SystemError) as error:
                 raise MLIRFailure(diagnostics) from error
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Defer Ctrl-C while an extension loads: an interrupted load crashes the process or remains incomplete.
-
-    Blocking the signal is not enough: another thread may get it, such as one of numpy's, and Python then handles it in
-    the main thread all the same.
-    """
-    came = False
-
-    def defer(*_: object) -> None:
-        nonlocal came
-        came = True
-
-    try:
-        with interrupts_held():
-            handler = signal.getsignal(signal.SIGINT)
-            # Only the main thread handles signals, and only a handler of Python can interrupt it.
-            defers = callable(handler) and threading.current_thread() is threading.main_thread()
-            if defers:
-                signal.signal(signal.SIGINT, defer)
-            try:
-                yield
-            finally:
-                if defers:
-                    signal.signal(signal.SIGINT, handler)
-    finally:
-        if came:
-            signal.raise_signal(signal.SIGINT)
 
 
 class _Pieces(list[bytes]):

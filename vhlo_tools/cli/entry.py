@@ -5,16 +5,21 @@ Nothing is imported before Ctrl-C is handled, except what handles it.
 
 from __future__ import annotations
 
+import _thread
 import gc
 import os
 import signal
 import sys
+import time
 
 _INTERRUPTED = 128 + signal.SIGINT
 
 # The number of new containers at which Python looks for garbage. Its own, 700, is reached a hundred times while modules
 # are imported, none of which is garbage; this one by commands that do much.
 _COLLECTED = 100_000
+
+# An item for each Ctrl-C.
+_came: list[bool] = []
 
 
 def main() -> int:
@@ -26,9 +31,14 @@ def main() -> int:
         signal.signal(signal.SIGINT, _leave)
     gc.set_threshold(_COLLECTED, *gc.get_threshold()[1:])
     try:
-        return _run(handles)
-    except KeyboardInterrupt:
+        code = _run(handles)
+    except BaseException:
+        # Also what others made of KeyboardInterrupt: an error within a class is another one up to Python 3.11.
+        if not _came:
+            raise
         return _INTERRUPTED
+    else:
+        return _INTERRUPTED if _came else code
     finally:
         if handles:
             # While the interpreter ends.
@@ -50,8 +60,41 @@ def _run(handles: bool) -> int:
     import_command(*command)
     if handles:
         # From here on, there may be something to clean up.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        sys.unraisablehook = _report
+        signal.signal(signal.SIGINT, _interrupt)
     return run()
+
+
+def _interrupt(*_: object) -> None:
+    _came.append(True)
+    _thread.start_new_thread(_insist, (_thread.get_ident(),))
+    raise KeyboardInterrupt
+
+
+def _insist(thread: int) -> None:
+    """Interrupt a thread again if the exception was lost on its way.
+
+    Python drops what finalizers and callbacks raise, and extensions clear errors that they did not expect.
+    """
+    while True:
+        time.sleep(0.05)
+        # A tuple up to Python 3.11.
+        current = sys._current_exceptions().get(thread)
+        error = current[1] if isinstance(current, tuple) else current
+        while error is not None and not isinstance(error, KeyboardInterrupt):
+            error = error.__cause__ or error.__context__
+        if error is None:
+            if hasattr(signal, "pthread_kill"):
+                # Also what the thread waits for ends.
+                signal.pthread_kill(thread, signal.SIGINT)
+            else:
+                signal.raise_signal(signal.SIGINT)
+            return
+
+
+def _report(unraisable: sys.UnraisableHookArgs) -> None:
+    if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(unraisable)
 
 
 def _leave(*_: object) -> None:
