@@ -45,7 +45,7 @@ TESTS = (
     "tests/convert/test_serialization.py",
     "tests/spec",
     "tests/spec_tools",
-    "tests/execution/probes",
+    "tests/execution/test_probes.py",
     "tests/execution/reference/test_known_calls.py",
     "tests/execution/reference/test_reference.py",
     "tests/execution/xla/test_host_callbacks.py",

@@ -34,10 +34,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture
 def xla_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run all programs and buffers of XLA in this process, as with `in_process=True`."""
-    from vhlo_tools.execution.devices.parallel_executable import PARALLEL_ENGINES
-    from vhlo_tools.execution.reference.engines import ENGINES
-    from vhlo_tools.execution.xla.parallel_engine import XlaParallelEngine
-    from vhlo_tools.execution.xla.xla_engine import XlaEngine
+    from vhlo_tools.execution.engines import ENGINES
+    from vhlo_tools.execution.parallel_executable import PARALLEL_ENGINES
+    from vhlo_tools.execution.xla.engine import XlaEngine, XlaParallelEngine
 
     monkeypatch.setitem(ENGINES, "xla", partial(_here, XlaEngine))
     monkeypatch.setitem(PARALLEL_ENGINES, "xla", partial(_here, XlaParallelEngine))

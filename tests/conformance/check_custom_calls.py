@@ -24,8 +24,8 @@ from isolated_cases import work_off
 
 import vhlo_tools as vt
 from vhlo_tools.api import EngineChoice
-from vhlo_tools.execution.custom_calls import RULES
-from vhlo_tools.execution.values.arrays import parse_tensor_type
+from vhlo_tools.execution import RULES
+from vhlo_tools.execution.values import parse_tensor_type
 
 SECONDS: Final = 120.0
 ENGINES: Final[tuple[EngineChoice, ...]] = ("auto", "xla")

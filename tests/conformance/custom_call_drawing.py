@@ -11,16 +11,18 @@ from typing import Any, Final
 from custom_call_programs import DrawnCall, Tensor
 from custom_call_targets import UNKNOWN
 
-from vhlo_tools.execution.custom_calls import RULES
-from vhlo_tools.execution.custom_calls.approx_top_k import ApproxTopK
-from vhlo_tools.execution.custom_calls.call_rules import Rule, Signature
-from vhlo_tools.execution.custom_calls.configurations import (
+from vhlo_tools.execution import RULES
+from vhlo_tools.execution.call_rules import (
+    Bindings,
     FrontendAttribute,
     MhloOp,
+    Pattern,
+    Rule,
+    Signature,
     TextConfiguration,
     TypedConfiguration,
 )
-from vhlo_tools.execution.custom_calls.shape_patterns import Bindings, Pattern
+from vhlo_tools.execution.known_targets import ApproxTopK
 
 ELEMENTS: Final = (
     *("i1", "i2", "i4", "i8", "i16", "i32", "i64", "ui2", "ui4", "ui8", "ui16", "ui32", "ui64"),

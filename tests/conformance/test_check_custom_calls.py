@@ -10,7 +10,7 @@ from custom_call_drawing import draw_call
 from custom_call_programs import program_of
 from custom_call_targets import UNKNOWN
 
-from vhlo_tools.execution.custom_calls import RULES
+from vhlo_tools.execution import RULES
 
 pytestmark = pytest.mark.long
 

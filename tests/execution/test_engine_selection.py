@@ -9,7 +9,7 @@ import pytest
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import Provider
-from vhlo_tools.execution.reference.cost_model import estimated_steps
+from vhlo_tools.execution.reference.preparation import estimated_steps
 
 pytestmark = pytest.mark.every_python
 

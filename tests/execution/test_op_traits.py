@@ -9,14 +9,14 @@ import pytest
 
 from vhlo_tools.bindings import Provider
 from vhlo_tools.execution import CONTROL_FLOW, OP_TRAITS, DomainKind, ops_where
-from vhlo_tools.execution.devices.grid import GROUPS
+from vhlo_tools.execution.devices import GROUPS
+from vhlo_tools.execution.lowering.patterns import PATTERNS
+from vhlo_tools.execution.lowering.shapes import BOUND_PATTERNS
+from vhlo_tools.execution.lowering.types import NARROW_FLOAT_PATTERNS
 from vhlo_tools.execution.op_traits import Rewriting
-from vhlo_tools.execution.reference.cost_model import FACTORS
-from vhlo_tools.execution.reference.lowering.bounds import BOUND_PATTERNS
-from vhlo_tools.execution.reference.lowering.lowering_patterns import PATTERNS
-from vhlo_tools.execution.reference.lowering.narrow_floats import NARROW_FLOAT_PATTERNS
-from vhlo_tools.execution.stepping.distributed import DISTRIBUTED
-from vhlo_tools.execution.stepping.host_ops import HOST_OPS
+from vhlo_tools.execution.reference.preparation import FACTORS
+from vhlo_tools.execution.stepping.device_steps import DISTRIBUTED
+from vhlo_tools.execution.stepping.local_steps import HOST_OPS
 from vhlo_tools.execution.stepping.planning import STEPS
 from vhlo_tools.execution.xla.workarounds import WORKAROUNDS
 from vhlo_tools.rewriting import Pattern

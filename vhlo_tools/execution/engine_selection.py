@@ -9,14 +9,12 @@ from vhlo_tools.bindings import MLIRFailure, Module, Operation
 from vhlo_tools.errors import EngineError, EngineTimeoutError
 from vhlo_tools.execution.executable import Executable
 from vhlo_tools.execution.handlers import Handler
-from vhlo_tools.execution.reference.cost_model import estimated_steps
-from vhlo_tools.execution.reference.isolated import bytecode_of, call_isolated
+from vhlo_tools.execution.isolated import bytecode_of, call_isolated
+from vhlo_tools.execution.lowering.lowering import fit, lower
 from vhlo_tools.execution.reference.known_calls import known_handler
-from vhlo_tools.execution.reference.lowering import fit, lower
-from vhlo_tools.execution.reference.preflight import check_runnable
-from vhlo_tools.execution.stepping import has_host_ops
-from vhlo_tools.execution.values.arrays import parse_value_type
-from vhlo_tools.execution.values.main_function import main_of, valid_module
+from vhlo_tools.execution.reference.preparation import check_runnable, estimated_steps
+from vhlo_tools.execution.stepping.local_steps import has_host_ops
+from vhlo_tools.execution.values import main_of, parse_value_type, valid_module
 from vhlo_tools.legalize import make_plain
 from vhlo_tools.program import Program, explain_failure, load_program
 

@@ -24,18 +24,35 @@ from vhlo_tools.aliasing import (
     subshape,
 )
 from vhlo_tools.errors import InvalidInputError
-from vhlo_tools.execution.donation.buffers import Buffer
-from vhlo_tools.execution.donation.donation import Aliased, Input, plan_donation
-from vhlo_tools.execution.donation.report import DonationWarning, OutputReport, Placement, RunReport, UnusableDonation
+from vhlo_tools.execution.donation import (
+    Aliased,
+    Buffer,
+    DonationWarning,
+    Input,
+    OutputReport,
+    Placement,
+    RunReport,
+    UnusableDonation,
+    plan_donation,
+)
+from vhlo_tools.execution.engines import ENGINES
 from vhlo_tools.execution.handlers import Handler
-from vhlo_tools.execution.probes.probes import Probe
+from vhlo_tools.execution.lowering.indexing import PARTIAL_WINDOWS, has_partial_windows
+from vhlo_tools.execution.probes import Probe
 from vhlo_tools.execution.protocols import EngineName
-from vhlo_tools.execution.reference.engines import ENGINES
-from vhlo_tools.execution.reference.lowering.scattering import PARTIAL_WINDOWS, has_partial_windows
-from vhlo_tools.execution.values.arrays import ArgumentType, ValueType, as_array, as_arrays, fitting, parse_value_type
-from vhlo_tools.execution.values.flattening import flatten_main
-from vhlo_tools.execution.values.main_function import main_of, valid_module
-from vhlo_tools.execution.values.nesting import leaf_values, nested_values
+from vhlo_tools.execution.values import (
+    ArgumentType,
+    ValueType,
+    as_array,
+    as_arrays,
+    fitting,
+    flatten_main,
+    leaf_values,
+    main_of,
+    nested_values,
+    parse_value_type,
+    valid_module,
+)
 from vhlo_tools.program import Program, read_module_aliases
 from vhlo_tools.records import dataclass
 

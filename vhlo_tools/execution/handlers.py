@@ -1,4 +1,4 @@
-"""Handlers of custom calls: Python functions that compute the results of custom calls, by target."""
+"""Handlers of custom calls, and errors that name the op that an engine cannot run."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import numpy as np
 
 from vhlo_tools.bindings import Operation, class_of, elements_of, named_attributes, source_of
 from vhlo_tools.errors import EngineError
-from vhlo_tools.execution.values.arrays import ArgumentType, TokenType, ValueType, parse_value_type
+from vhlo_tools.execution.values import ArgumentType, TokenType, ValueType, parse_value_type
 from vhlo_tools.findings import SourceLocation
-from vhlo_tools.program import names_in_utf8
+from vhlo_tools.program import names_in_utf8, place_of
 from vhlo_tools.records import dataclass
+
+# Handlers of custom calls: Python functions that compute the results of custom calls, by target
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,3 +122,18 @@ _READ: Final[dict[str, Callable[[Any], Any]]] = {
     "StringAttr": lambda attribute: str(attribute.value),
     "UnitAttr": lambda attribute: True,
 }
+
+
+# Errors that name the op that an engine cannot run, and its location
+
+
+def described(op: Operation, name: str) -> str:
+    return f"{_place(op, name)}: {op.name}"
+
+
+def refusal(op: Operation, name: str, reason: str, engine: str = "the reference interpreter") -> EngineError:
+    return EngineError(f"{_place(op, name)}: {engine} cannot run {op.name}: {reason}")
+
+
+def _place(op: Operation, name: str) -> str:
+    return str(place_of(source_of(op.location), name) or name)

@@ -7,9 +7,8 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from vhlo_tools.execution.donation.buffers import Buffer
-from vhlo_tools.execution.donation.donation import Aliased
-from vhlo_tools.execution.probes.probes import Probe
+from vhlo_tools.execution.donation import Aliased, Buffer
+from vhlo_tools.execution.probes import Probe
 
 EngineName = Literal["reference", "xla", "iree"]
 #: The leaves of inputs; ``None`` for a token.

@@ -41,13 +41,7 @@ if TYPE_CHECKING:
         Table,
         parquet_chunks,
     )
-    from vhlo_tools.stores.watch import (
-        STATUS_TABLE,
-        FileStatus,
-        StatusName,
-        StoreFile,
-        watch_store,
-    )
+    from vhlo_tools.stores.watch import STATUS_TABLE, FileStatus, StatusName, StoreFile, watch_store
     from vhlo_tools.stores.windows import AT_REST, WINDOWS, ReadingReleases, horizon_end
     from vhlo_tools.stores.workers import AnyExecutor, Workers, connected
 else:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import vhlo_tools as vt
-from vhlo_tools.execution.reference.engines import ReferenceEngine
+from vhlo_tools.execution.engines import ReferenceEngine
 from vhlo_tools.program import load_program
 
 CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"

@@ -10,7 +10,7 @@ import pytest
 import vhlo_tools as vt
 from vhlo_tools.bindings import Provider
 from vhlo_tools.bindings.isolation import Limits, call
-from vhlo_tools.execution.stepping import Stepper
+from vhlo_tools.execution.stepping.stepper import Stepper
 from vhlo_tools.program import load_program
 
 

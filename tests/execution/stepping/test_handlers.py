@@ -10,7 +10,8 @@ import pytest
 import vhlo_tools as vt
 from vhlo_tools.bindings import Provider
 from vhlo_tools.execution import parse_tensor_type
-from vhlo_tools.execution.stepping import Stepper, evaluate_here
+from vhlo_tools.execution.stepping.stepper import Stepper
+from vhlo_tools.execution.stepping.steps import evaluate_here
 from vhlo_tools.program import load_program
 
 VECTOR = np.array([1, 2], np.float32)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from vhlo_tools.execution.values.arrays import ArgumentType, TokenType, ValueType
+from vhlo_tools.execution.values import ArgumentType, TokenType, ValueType
 
 
 def is_direct(value: ValueType) -> bool:

@@ -9,23 +9,32 @@ from typing import Any, Final
 
 from vhlo_tools.bindings import CALLEES, Module, Operation, Provider, functions_of
 from vhlo_tools.errors import EngineError
-from vhlo_tools.execution.custom_calls import RULES, form_of_op, reason_against
-from vhlo_tools.execution.handlers import Handler, call_of, handler_advice
-from vhlo_tools.execution.probes.instrumentation import is_instrumentation, site_of
-from vhlo_tools.execution.probes.probes import ProbeSite
+from vhlo_tools.execution.call_rules import form_of_op
+from vhlo_tools.execution.handlers import Handler, call_of, described, handler_advice, refusal
+from vhlo_tools.execution.known_targets import RULES, reason_against
+from vhlo_tools.execution.probes import ProbeSite, is_instrumentation, site_of
 from vhlo_tools.execution.reference.known_calls import known_handler
-from vhlo_tools.execution.refusals import described, refusal
-from vhlo_tools.execution.stepping.bodies import captured, is_constant
-from vhlo_tools.execution.stepping.control_flow import Asynchronous, Branch, FunctionCall, Unpack, While
-from vhlo_tools.execution.stepping.distributed import DISTRIBUTED
-from vhlo_tools.execution.stepping.effects import Emit, HandlerCall
-from vhlo_tools.execution.stepping.elementwise import Map, Reduce
-from vhlo_tools.execution.stepping.host_ops import HostOps
-from vhlo_tools.execution.stepping.kernels import Kernels
-from vhlo_tools.execution.stepping.manual import MANUAL_CALLS, MANUAL_COMPUTATION, cut_or_join, manual_computation
-from vhlo_tools.execution.stepping.segments import Segment
-from vhlo_tools.execution.stepping.steps import Keys, Step, StepBlock
-from vhlo_tools.execution.values.arrays import ArgumentType, parse_tensor_type, parse_value_type
+from vhlo_tools.execution.stepping.device_steps import (
+    DISTRIBUTED,
+    MANUAL_CALLS,
+    MANUAL_COMPUTATION,
+    cut_or_join,
+    manual_computation,
+)
+from vhlo_tools.execution.stepping.local_steps import (
+    Asynchronous,
+    Branch,
+    Emit,
+    FunctionCall,
+    HandlerCall,
+    HostOps,
+    Map,
+    Reduce,
+    Unpack,
+    While,
+)
+from vhlo_tools.execution.stepping.steps import Kernels, Keys, Segment, Step, StepBlock, captured, is_constant
+from vhlo_tools.execution.values import ArgumentType, parse_tensor_type, parse_value_type
 from vhlo_tools.program import meshes_of, place_of
 
 #: The approximate number of bytes of probed values in one segment.

@@ -1,30 +1,31 @@
-"""Steppers: programs prepared once for inputs of each shape, and stepped through any number of times."""
+"""Steppers: programs prepared once for inputs of each shape, on one device or several."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from vhlo_tools.bindings import MLIRFailure, Module
+from vhlo_tools.bindings import MLIRFailure, Module, Provider, functions_of
 from vhlo_tools.errors import EngineError, InvalidInputError
-from vhlo_tools.execution.devices.grid import Grid
+from vhlo_tools.execution.devices import Grid
 from vhlo_tools.execution.handlers import Handler
-from vhlo_tools.execution.probes.instrumentation import instrument
-from vhlo_tools.execution.probes.probes import Probe, ProbeSite
-from vhlo_tools.execution.reference.isolated import bytecode_of, call_isolated
-from vhlo_tools.execution.reference.lowering import fit, lower
-from vhlo_tools.execution.reference.lowering.dynamic_shapes import is_dynamic, may_be_sizes
-from vhlo_tools.execution.stepping.host_ops import has_host_ops
-from vhlo_tools.execution.stepping.lockstep import run_in_lockstep
-from vhlo_tools.execution.stepping.manual import keep_shardings
+from vhlo_tools.execution.isolated import bytecode_of, call_isolated
+from vhlo_tools.execution.lowering.lowering import fit, lower
+from vhlo_tools.execution.lowering.shapes import is_dynamic, may_be_sizes
+from vhlo_tools.execution.probes import Probe, ProbeSite, instrument
+from vhlo_tools.execution.stepping.device_steps import keep_shardings, run_in_lockstep
+from vhlo_tools.execution.stepping.local_steps import has_host_ops
 from vhlo_tools.execution.stepping.planning import plan
-from vhlo_tools.execution.stepping.segment_evaluation import Evaluate, evaluate_here
-from vhlo_tools.execution.stepping.steps import Device, StepBlock
-from vhlo_tools.execution.values.main_function import main_of
+from vhlo_tools.execution.stepping.steps import Device, Evaluate, StepBlock, evaluate_here
+from vhlo_tools.execution.values import main_of
 from vhlo_tools.legalize import make_plain
 from vhlo_tools.program import Program, explain_failure, load_program
+
+# Steppers: programs prepared once for inputs of each shape, and stepped through any number of times
+
 
 _REWRITE: Final = "vhlo_tools.execution.stepping.stepper:rewrite_here"
 
@@ -177,3 +178,62 @@ def _unshared(results: list[list[Any]], inputs: Sequence[Sequence[Any]]) -> list
         return value
 
     return [list(map(own, device)) for device in results]
+
+
+# Parallel execution of different functions of a program on the devices of a grid, with a host that feeds them
+#
+# Source: ``evalRunParallelOp`` in ``stablehlo/reference/InterpreterOps.cpp`` in openxla/stablehlo.
+
+
+#: The new name of ``main``: segments have a ``main`` of their own.
+_RENAMED_MAIN: Final = "vhlo_tools.main"
+
+
+def run_programs(
+    program: Program,
+    functions: Sequence[Sequence[str]],
+    inputs: Sequence[Sequence[Any]],
+    handlers: Mapping[str, Handler] | None = None,
+    *,
+    feed: Sequence[str] = (),
+    evaluate: Evaluate = evaluate_here,
+) -> list[list[Any]]:
+    """``functions`` are by replica and partition, ``inputs`` by device; the results of ``feed`` are the infeeds."""
+    grid = Grid(len(functions), len(functions[0]))
+    names = [_RENAMED_MAIN if name == "main" else name for row in functions for name in row]
+    if len(names) != grid.size or len(inputs) != grid.size:
+        raise InvalidInputError(f"{program.name} got {len(names)} functions and {len(inputs)} inputs for {grid}")
+    provider = program.provider
+    try:
+        module = provider.as_module(make_plain(provider, program.load(), program.name))
+        if _RENAMED_MAIN not in names:
+            _empty_main(provider, module)
+        fit(provider, module, (), (), (), program.name)
+        lower(provider, module, program.name, as_specified=True)
+        provider.rename_function(module, "main", _RENAMED_MAIN)
+        blocks = plan(provider, module, [*names, *feed], handlers or {}, (), program.name, has_host=True)
+    except MLIRFailure as failure:
+        said = explain_failure(program.name, provider, failure)
+        raise EngineError(
+            f"{program.name} cannot be rewritten for the reference interpreter: {said}", failure.diagnostics
+        ) from failure
+    queue = deque(feed)
+    devices = [
+        Device(number, *grid.place(number), blocks, evaluate, _no_probe, feed=queue) for number in range(grid.size)
+    ]
+    runs = [blocks[name].run(device, {}, given) for name, device, given in zip(names, devices, inputs, strict=True)]
+    return run_in_lockstep(grid, devices, runs)
+
+
+def _empty_main(provider: Provider, module: Module) -> None:
+    """The inputs of ``main`` are not known here; it remains if a function calls it."""
+    if any(str(op.name) == "func.call" and op.attributes["callee"].value == "main" for op in provider.walk(module)):
+        return
+    if main := functions_of(module).get("main"):
+        main.operation.erase()
+        empty = provider.parse(module.context, "func.func @main() { return }")
+        module.body.append(empty.body.operations[0])
+
+
+def _no_probe(*_: Any) -> None:
+    """The program has no instrumentation."""

@@ -28,14 +28,12 @@ from vhlo_tools.bindings import (
     register_lapack,
 )
 from vhlo_tools.errors import EngineError
-from vhlo_tools.execution.custom_calls import RULES, form_of_op, reason_against, reserved_reason
-from vhlo_tools.execution.handlers import CustomCall, Handler, call_of, checked_results, handler_advice
+from vhlo_tools.execution.call_rules import form_of_op
+from vhlo_tools.execution.handlers import CustomCall, Handler, call_of, checked_results, handler_advice, refusal
+from vhlo_tools.execution.known_targets import RULES, reason_against, reserved_reason
 from vhlo_tools.execution.op_traits import CONTROL_FLOW
-from vhlo_tools.execution.reference.expanded_calls import expanded_by_xla
-from vhlo_tools.execution.reference.known_calls import KNOWN_CALLS
-from vhlo_tools.execution.reference.lapack import lapack
-from vhlo_tools.execution.refusals import refusal
-from vhlo_tools.execution.values.arrays import ArgumentType, TokenType, TupleType, ValueType, parse_value_type
+from vhlo_tools.execution.reference.known_calls import KNOWN_CALLS, expanded_by_xla, lapack
+from vhlo_tools.execution.values import ArgumentType, TokenType, TupleType, ValueType, parse_value_type
 from vhlo_tools.program import Program, place_of
 
 #: Ops whose regions XLA runs in sequence. For all other regions it generates code for many elements at once, and

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from vhlo_tools.bindings import ModuleOp, Provider, named_attributes
-from vhlo_tools.execution.reference.lowering.indices import signed, signed_from
-from vhlo_tools.execution.reference.lowering.lowering_patterns import apply_required
+from vhlo_tools.execution.lowering.indexing import signed, signed_from
+from vhlo_tools.execution.lowering.patterns import apply_required
 from vhlo_tools.rewriting import (
     Rewriter,
     Tensor,

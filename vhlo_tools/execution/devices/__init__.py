@@ -1,1 +1,0 @@
-"""Devices of a run: the grid of replicas and partitions, meshes, and values split into parts."""

@@ -1,0 +1,135 @@
+"""Reference engines for one device and for several, and the memory of their results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from vhlo_tools.errors import EngineCrashError
+from vhlo_tools.execution.devices import Grid
+from vhlo_tools.execution.donation import Aliased, Buffer
+from vhlo_tools.execution.handlers import Handler
+from vhlo_tools.execution.iree_engine import IreeEngine
+from vhlo_tools.execution.isolated import bytecode_of
+from vhlo_tools.execution.probes import Probe
+from vhlo_tools.execution.protocols import Engine, EngineName, Ran, Values
+from vhlo_tools.execution.reference.engine import EVALUATION, IsolatedProgram, IsolatedSegments
+from vhlo_tools.execution.stepping.device_steps import has_manual
+from vhlo_tools.execution.stepping.stepper import Stepper, needs_stepping
+from vhlo_tools.execution.xla.engine import XlaEngine
+from vhlo_tools.program import Program
+
+
+class ReferenceEngine:
+    """Results that overwrite inputs are copied into the memory of these."""
+
+    def __init__(self, program: Program, handlers: Mapping[str, Handler] | None = None) -> None:
+        provider = program.provider
+        self._isolated = IsolatedProgram(bytecode_of(provider, program.load()), provider.prefix, program.name)
+        self._segments = IsolatedSegments()
+        self._stepper = Stepper(program, handlers, self._segments.evaluate, isolated=True)
+        self._is_stepped = needs_stepping(program)
+
+    def prepare(self, shapes: Sequence[tuple[int, ...]], timeout: float | None = None) -> None:
+        """The child process prepares the program on its first run."""
+
+    def execute_parallel(
+        self,
+        inputs: Sequence[Sequence[np.ndarray[Any, Any] | None]],
+        replicas: int,
+        partitions: int,
+        timeout: float | None = None,
+        probe: Probe | None = None,
+    ) -> list[list[np.ndarray[Any, Any] | None]]:
+        self._segments.timeout = self._stepper.timeout = timeout
+        return self._stepper.run_parallel(inputs, replicas, partitions, probe)
+
+    def call(self, arrays: Sequence[np.ndarray[Any, Any]], timeout: float | None) -> list[np.ndarray[Any, Any] | None]:
+        return self._run(arrays, timeout, None)
+
+    def execute(self, arguments: Values, aliased: Sequence[Aliased], timeout: float | None, probe: Probe | None) -> Ran:
+        arrays: list[Any] = [None if each is None else each.read() for each in arguments]
+        memory = {}
+        for each in aliased:
+            if each.reason is not None or _given(arguments, each).device is not None:
+                # For an array on a device this also is the transfer to the host, to memory that may be overwritten.
+                arrays[each.input] = arrays[each.input].copy()
+            memory[each.output] = arrays[each.input]
+        results = self._run(arrays, timeout, probe)
+        done = []
+        for each in aliased:
+            result, taken = results[each.output], memory[each.output]
+            if taken.nbytes == result.nbytes:
+                results[each.output] = _written(result, taken)
+            elif each.reason is None:
+                # In numpy every element occupies at least one byte, where devices pack some types.
+                each = replace(each, reason=f"it has {taken.nbytes} bytes in numpy, but the output has {result.nbytes}")
+            if each.reason is None:
+                _given(arguments, each).delete()
+            done.append(each)
+        return [None if each is None else Buffer(each) for each in results], done
+
+    def _run(self, arrays: Sequence[Any], timeout: float | None, probe: Probe | None) -> list[Any]:
+        if not self._is_stepped and probe is None:
+            try:
+                return list(self._isolated.run(arrays, timeout))
+            except EngineCrashError as error:
+                # Stepping through crashes again and identifies the op. Not after a crash while the program is
+                # rewritten in the child: stepping rewrites the program in the same way.
+                if error.op != EVALUATION:
+                    raise
+        self._segments.timeout = self._stepper.timeout = timeout
+        return self._stepper.run(arrays, probe)
+
+
+def _given(arguments: Values, aliased: Aliased) -> Buffer:
+    """An aliased input is never a token."""
+    buffer = arguments[aliased.input]
+    assert buffer is not None
+    return buffer
+
+
+def _written(result: np.ndarray[Any, Any], memory: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """``memory`` has the size of ``result`` in bytes, but may have another type."""
+    if (memory.dtype, memory.shape) != (result.dtype, result.shape):
+        memory = memory.reshape(-1).view(np.uint8).view(result.dtype).reshape(result.shape)
+    np.copyto(memory, result)
+    return memory
+
+
+class ParallelReferenceEngine:
+    """The devices step through the program in turn."""
+
+    def __init__(self, program: Program, grid: Grid, handlers: Mapping[str, Handler]) -> None:
+        self._engine, self._grid = ReferenceEngine(program, handlers), grid
+        self._is_manual = has_manual(program.provider, program.provider.as_module(program.load()))
+
+    def prepare(self, shapes: Sequence[tuple[int, ...]], timeout: float | None = None) -> None:
+        """A child process prepares the program on its first run."""
+
+    def execute_parallel(
+        self, inputs: Sequence[Sequence[Any]], timeout: float | None, probe: Probe | None
+    ) -> tuple[tuple[Any, ...], ...]:
+        """A single sequence of unsplit inputs runs on one device, if the program specifies how devices share values.
+
+        If it also contains manual computations on parts, all devices get all inputs, and each has all results.
+        """
+        replicas, partitions = self._grid.replicas, self._grid.partitions
+        if len(inputs) < self._grid.size and self._is_manual:
+            everywhere = list(inputs) * self._grid.size
+            results = self._engine.execute_parallel(everywhere, replicas, partitions, timeout, probe)
+            return (tuple(results[0]),)
+        if len(inputs) < self._grid.size:
+            replicas = partitions = 1
+        return tuple(map(tuple, self._engine.execute_parallel(inputs, replicas, partitions, timeout, probe)))
+
+
+#: Creates an engine from a program, the handlers of its custom calls, and whether XLA runs in this process.
+ENGINES: Final[dict[EngineName, Callable[[Program, Mapping[str, Handler], bool], Engine]]] = {
+    "reference": lambda program, handlers, _: ReferenceEngine(program, handlers),
+    "xla": lambda program, handlers, in_process: XlaEngine(program, handlers, in_process=in_process),
+    "iree": lambda program, handlers, _: IreeEngine(program, handlers),
+}

@@ -1,0 +1,1 @@
+"""Lowering of programs to what the reference interpreter runs."""

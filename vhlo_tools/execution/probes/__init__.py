@@ -1,1 +1,0 @@
-"""Intermediate values of a run: instrumentation of programs, and recording of values in memory or in a folder."""

@@ -1,1 +1,0 @@
-"""Values that engines exchange: arrays, flattening and nesting of tuples, and the entry function."""
