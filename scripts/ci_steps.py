@@ -96,7 +96,7 @@ def _rooms(*names: str) -> tuple[str, ...]:
 
 _CODE: Final = ("vhlo_tools/*", "tests/*", "dialect_specs/*")
 _BYTES: Final = _rooms("artifact", "bytecode")
-_PROGRAMS: Final = _rooms("bindings", "convert", "execution", "expansion", "integrations", "legalize", "program")
+_PROGRAMS: Final = _rooms("bindings", "conversion", "execution", "integrations", "program")
 _STORES: Final = _rooms("artifact", "files", "golden", "stores")
 _VERSIONS: Final = _rooms("aliasing", "compat", "gate", "spec", "spec_tools", "reporting", "stores")
 #: What decides about every environment.

@@ -42,7 +42,7 @@ TESTS = (
     "tests/cli/test_spec.py",
     "tests/cli/test_targets.py",
     "tests/compat",
-    "tests/convert/test_serialization.py",
+    "tests/conversion/test_serialization.py",
     "tests/spec",
     "tests/spec_tools",
     "tests/execution/test_probes.py",
@@ -52,7 +52,7 @@ TESTS = (
     "tests/gate/test_settings.py",
     "tests/integrations",
     "tests/program/test_hlo_loading.py",
-    "tests/rewriting",
+    "tests/conversion",
     "tests/upstream",
 )
 

@@ -106,11 +106,15 @@ EXPORTS: Final = {
         "vhlo_tools.confirmation.predicting": "Prediction predict_reading predict_writing specified_version",
         "vhlo_tools.confirmation.programs": "Evaluation MatrixProgram evaluate",
     },
-    "vhlo_tools.convert": {
-        "vhlo_tools.convert.deserialization": "deserialize_artifact hlo_of_artifact print_module",
-        "vhlo_tools.convert.fidelity": "ChangedForm changed_attributes changed_forms",
-        "vhlo_tools.convert.retargeting": "LibraryRetargeting",
-        "vhlo_tools.convert.serialization": "newest_artifact serialize_program",
+    "vhlo_tools.conversion": {
+        "vhlo_tools.conversion.expansion.expanding": "Expanded Refusal expand_module",
+        "vhlo_tools.conversion.fidelity": "ChangedForm changed_attributes changed_forms",
+        "vhlo_tools.conversion.legalizing": "legalize_scans legalizes_scans make_plain make_portable",
+        "vhlo_tools.conversion.patterns": "Build Pattern Refuse UnmatchedOpError apply_patterns discardable lost patterns_of",
+        "vhlo_tools.conversion.rewriter": "DIMENSION_BITS MatchFailure Notes REWRITTEN Rewriter retype values_of",
+        "vhlo_tools.conversion.serialization": "LibraryRetargeting deserialize_artifact hlo_of_artifact newest_artifact print_module serialize_program",
+        "vhlo_tools.conversion.shardy": "SHARDY ShardyAttribute drop_shardy has_several_devices is_of_shardy is_readable replace_shardy shardy_attributes",
+        "vhlo_tools.conversion.tensor": "Quantization Tensor concatenate constant_like dequantized dimension_numbers dimension_numbers_text iota loop quantization_of quantized select spread stored_constant tensors",
     },
     "vhlo_tools.environments": {
         "vhlo_tools.environments.downloads": "Download download_of oldest_python released_on",
@@ -136,9 +140,6 @@ EXPORTS: Final = {
         "vhlo_tools.execution.reference.known_calls": "is_near ulp_difference",
         "vhlo_tools.execution.stepping.stepper": "Stepper run_programs",
         "vhlo_tools.execution.values": "ArgumentType TupleType as_saved bind_first_argument main_of nested_values parse_tensor_type parse_value_type",
-    },
-    "vhlo_tools.expansion": {
-        "vhlo_tools.expansion.expanding": "Expanded Refusal expand_module",
     },
     "vhlo_tools.files": {
         "vhlo_tools.files.atomic_writes": "MANIFEST_HEAD MANIFEST_SUFFIX SIGNATURE_SUFFIX joined remove_manifest write_atomically write_chunks",
@@ -183,10 +184,6 @@ EXPORTS: Final = {
     "vhlo_tools.integrations": {
         "vhlo_tools.integrations.exported_model": "ExportedModel",
     },
-    "vhlo_tools.legalize": {
-        "vhlo_tools.legalize.legalizing": "make_plain make_portable",
-        "vhlo_tools.legalize.scans": "legalize_scans legalizes_scans",
-    },
     "vhlo_tools.pages": {
         "vhlo_tools.pages.assembly": "Page assembled",
         "vhlo_tools.pages.difference_pages": "DifferenceContents difference_contents",
@@ -211,16 +208,6 @@ EXPORTS: Final = {
         "vhlo_tools.reporting.rendering": "FORMATS Renderer render render_statistics",
         "vhlo_tools.reporting.summary": "Summary",
         "vhlo_tools.reporting.text": "finding_lines verdict_lines wrapped",
-    },
-    "vhlo_tools.rewriting": {
-        "vhlo_tools.rewriting.index_dimensions": "dimension_numbers dimension_numbers_text",
-        "vhlo_tools.rewriting.notes": "Notes REWRITTEN",
-        "vhlo_tools.rewriting.patterns": "Build Pattern Refuse UnmatchedOpError apply_patterns discardable lost patterns_of",
-        "vhlo_tools.rewriting.quantized_values": "Quantization dequantized quantization_of quantized stored_constant",
-        "vhlo_tools.rewriting.retyping": "retype values_of",
-        "vhlo_tools.rewriting.rewriter": "DIMENSION_BITS MatchFailure Rewriter",
-        "vhlo_tools.rewriting.shardy": "SHARDY ShardyAttribute drop_shardy has_several_devices is_of_shardy is_readable replace_shardy shardy_attributes",
-        "vhlo_tools.rewriting.tensor": "Tensor concatenate constant_like iota loop select spread tensors",
     },
     "vhlo_tools.spec": {
         "vhlo_tools.spec.data": "files_in read_entries",

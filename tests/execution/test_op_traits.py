@@ -8,6 +8,7 @@ from typing import get_args
 import pytest
 
 from vhlo_tools.bindings import Provider
+from vhlo_tools.conversion import Pattern
 from vhlo_tools.execution import CONTROL_FLOW, OP_TRAITS, DomainKind, ops_where
 from vhlo_tools.execution.devices import GROUPS
 from vhlo_tools.execution.lowering.patterns import PATTERNS
@@ -19,7 +20,6 @@ from vhlo_tools.execution.stepping.device_steps import DISTRIBUTED
 from vhlo_tools.execution.stepping.local_steps import HOST_OPS
 from vhlo_tools.execution.stepping.planning import STEPS
 from vhlo_tools.execution.xla.workarounds import WORKAROUNDS
-from vhlo_tools.rewriting import Pattern
 from vhlo_tools.spec import known_ops
 from vhlo_tools.verification.domains import INDEX_RULES
 

@@ -215,7 +215,7 @@ def test_the_command_says_what_became_of_it(capsys: pytest.CaptureFixture[str]) 
     )
     # Of old releases alone.
     assert main(["run", "--installed", "xla-conversion-pair"]) == 1
-    assert "is in vhlo_tools/expansion/dot_algorithm.py" in capsys.readouterr().out
+    assert "is in vhlo_tools/conversion/expansion/dot_algorithm.py" in capsys.readouterr().out
     assert main(["list"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == len(known_findings())
     with pytest.raises(SystemExit):

@@ -15,8 +15,8 @@ import vhlo_tools as vt
 from vhlo_tools.aliasing import ALIAS_FEATURES
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.bindings import Provider
+from vhlo_tools.conversion import REWRITTEN
 from vhlo_tools.findings import NEWER_THAN_DATA, OPAQUE_PROPERTIES
-from vhlo_tools.rewriting import REWRITTEN
 from vhlo_tools.spec import (
     Feature,
     bytecode_version_of,

@@ -169,7 +169,7 @@ def prepare_check(
 
 
 def _check_program(loaded: Program, *, allow_other_dialects: bool, legalize: bool) -> Checked:
-    from vhlo_tools.convert import changed_attributes, newest_artifact
+    from vhlo_tools.conversion import changed_attributes, newest_artifact
 
     try:
         written = newest_artifact(loaded, allow_other_dialects=allow_other_dialects, legalize=legalize)

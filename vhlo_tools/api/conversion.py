@@ -20,7 +20,7 @@ from vhlo_tools.spec import is_newer_than_data
 if TYPE_CHECKING:
     from vhlo_tools.bindings import Context, Module
     from vhlo_tools.compat import AllowRelaxed, Expand, Library, Target
-    from vhlo_tools.convert import LibraryRetargeting
+    from vhlo_tools.conversion import LibraryRetargeting
     from vhlo_tools.program import ExpandOptions, Program, ProgramSource
     from vhlo_tools.version import Version
 
@@ -184,7 +184,7 @@ def serialize(
         artifact = linted(exported.artifact) if alias_lint else exported.artifact
         artifact = strip(artifact) if strip_debug_info else artifact
         return artifact.with_making(Making("serialize", str(target), _library(provider).name, given))
-    from vhlo_tools.convert import serialize_program
+    from vhlo_tools.conversion import serialize_program
     from vhlo_tools.program import load_program
 
     loaded = load_program(source, name=name, provider=provider, trusted=trusted)
@@ -296,7 +296,7 @@ def retarget(
 
     def by_library() -> LibraryRetargeting:
         # Imported here because bytes need no MLIR.
-        from vhlo_tools.convert import LibraryRetargeting
+        from vhlo_tools.conversion import LibraryRetargeting
 
         return LibraryRetargeting(str(target), options, as_of, provider, trusted)
 
@@ -345,7 +345,7 @@ def deserialize(
     opened = _opened(artifact)
     _warm_for(opened, trusted)
     from vhlo_tools.bindings import get_provider, provider_of
-    from vhlo_tools.convert import deserialize_artifact
+    from vhlo_tools.conversion import deserialize_artifact
 
     bindings = provider_of(context) if context is not None else None
     if context is not None and bindings is None:
@@ -381,7 +381,7 @@ def program_of(
         return opened.text(debug_info=debug_info).encode()
     _warm_for(opened, trusted)
     from vhlo_tools.bindings import get_provider
-    from vhlo_tools.convert import hlo_of_artifact, print_module
+    from vhlo_tools.conversion import hlo_of_artifact, print_module
 
     if emit == "hlo-text" or emit == "hlo-proto":
         return hlo_of_artifact(opened, get_provider("jaxlib.mlir"), text=emit == "hlo-text", trusted=trusted)

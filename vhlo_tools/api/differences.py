@@ -86,7 +86,7 @@ def _diff_programs(
     trusted: bool,
 ) -> list[Difference]:
     from vhlo_tools.artifact import diff_artifacts
-    from vhlo_tools.convert import newest_artifact
+    from vhlo_tools.conversion import newest_artifact
     from vhlo_tools.program import load_program
 
     programs = [
@@ -103,7 +103,7 @@ def _diff_programs(
 
 def _changed_attributes(programs: list[Program], artifacts: list[Artifact | None]) -> list[Difference]:
     """Return attributes that differ in the original programs but, because of conversion, not in their artifacts."""
-    from vhlo_tools.convert import changed_forms
+    from vhlo_tools.conversion import changed_forms
     from vhlo_tools.program import names_in_utf8
 
     # Attributes in an artifact already have their final form.

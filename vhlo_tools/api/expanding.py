@@ -74,7 +74,7 @@ def expand(
     provider, name = options.get("provider"), options.get("name")
     version = resolve_target(str(target), as_of=as_of, provider=provider).version
     # Imported here because they load the bindings.
-    from vhlo_tools.expansion import expand_module
+    from vhlo_tools.conversion import expand_module
     from vhlo_tools.program import load_program, names_in_utf8
 
     loaded = load_program(as_program(program, name=name, provider=provider), **options)

@@ -76,7 +76,7 @@ def reader_findings_with_library(
 def _refusals(artifact: Artifact, target: Version, provider: str | None, trusted: bool) -> list[Finding] | None:
     """Return the reasons of the library not to write an artifact at a version; ``None`` if it cannot be asked."""
     # Imported here because hardly any check needs MLIR.
-    from vhlo_tools.convert import LibraryRetargeting
+    from vhlo_tools.conversion import LibraryRetargeting
 
     try:
         moved = LibraryRetargeting(str(target), {}, None, provider, trusted).if_it_can(artifact)

@@ -96,7 +96,7 @@ class Prover:
 
     def _digest(self, program: Artifact | Buffer, name: str) -> bytes:
         """Digest the program that the library reads, rewritten at its newest version without locations."""
-        from vhlo_tools.convert import newest_artifact
+        from vhlo_tools.conversion import newest_artifact
         from vhlo_tools.program import load_program
 
         source: ProgramSource = as_program(program, name=name, provider=self.provider)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from vhlo_tools.bindings import MLIRFailure, Module, Operation
+from vhlo_tools.conversion import make_plain
 from vhlo_tools.errors import EngineError, EngineTimeoutError
 from vhlo_tools.execution.executable import Executable
 from vhlo_tools.execution.handlers import Handler
@@ -15,7 +16,6 @@ from vhlo_tools.execution.reference.known_calls import known_handler
 from vhlo_tools.execution.reference.preparation import check_runnable, estimated_steps
 from vhlo_tools.execution.stepping.local_steps import has_host_ops
 from vhlo_tools.execution.values import main_of, parse_value_type, valid_module
-from vhlo_tools.legalize import make_plain
 from vhlo_tools.program import Program, explain_failure, load_program
 
 #: The operations on elements per second of the interpreter, as measured on matrix products, and the limit of the time

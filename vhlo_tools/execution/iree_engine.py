@@ -19,6 +19,7 @@ from vhlo_tools.bindings import (
     iree_version,
     require_iree,
 )
+from vhlo_tools.conversion import make_plain, patterns_of
 from vhlo_tools.errors import EngineCrashError, EngineError, EngineTimeoutError
 from vhlo_tools.execution.donation import Aliased, Buffer
 from vhlo_tools.execution.handlers import Handler, refusal
@@ -32,10 +33,8 @@ from vhlo_tools.execution.protocols import Ran, Values
 from vhlo_tools.execution.reference.calling_convention import convert_input, convert_results
 from vhlo_tools.execution.values import ArgumentType, ValueType, main_of, parse_value_type
 from vhlo_tools.execution.xla.preparation import CallGraph
-from vhlo_tools.legalize import make_plain
 from vhlo_tools.program import Program, explain_failure, load_program
 from vhlo_tools.records import dataclass
-from vhlo_tools.rewriting import patterns_of
 from vhlo_tools.version import Version
 
 # Preparation of programs for IREE: plain StableHLO, whose ``main`` exchanges numbers that numpy and IREE both have

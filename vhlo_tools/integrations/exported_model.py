@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 from vhlo_tools.artifact import Artifact, StoredTensor, element_named, write_tensors
 from vhlo_tools.bindings import get_provider
 from vhlo_tools.compat import resolve_target
-from vhlo_tools.convert import serialize_program
+from vhlo_tools.conversion import serialize_program
 from vhlo_tools.files import Chunk, place, write_atomically
 from vhlo_tools.findings import Finding
 from vhlo_tools.integrations.binding import bind_arguments

@@ -91,7 +91,7 @@ def retarget(
     if not expansion_policy(expand, allow_relaxed) and not is_newer_than_data(newest):
         return container.retargeted(resolved.version)
     # Imported here because bytes need no MLIR.
-    from vhlo_tools.convert import LibraryRetargeting
+    from vhlo_tools.conversion import LibraryRetargeting
 
     # What is newer than the specification is left to the library.
     options: ExpandOptions = {"expand": expand, "allow_relaxed": allow_relaxed}

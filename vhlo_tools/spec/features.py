@@ -20,14 +20,15 @@ _EFFECTS: Final = frozenset(get_args(Effect))
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """A rewrite of a feature into older features, which ``vhlo_tools.expansion`` does.
+    """A rewrite of a feature into older features, which ``vhlo_tools.conversion.expansion`` does.
 
     Attributes:
         effect: ``exact`` if the program computes the same afterwards, within the bound that the patterns state;
             ``relaxed`` if something is given up.
         to: The oldest version whose consumers have everything that it leaves.
         leaves: The ops of StableHLO that it leaves; empty if it only removes something from an op.
-        patterns: The name of the module of ``vhlo_tools.expansion`` with its patterns.
+        patterns: The name of the module of ``vhlo_tools.conversion.expansion`` with its patterns, and after a dot their
+            name in it if it has several.
         always: Whether it applies to every valid use of the feature.
         limits: To what it does not apply, in words, if there is anything.
         gives_up: What is given up, in words, by a relaxed expansion.

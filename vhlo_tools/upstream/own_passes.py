@@ -133,7 +133,7 @@ def prepare(toolbox: Toolbox, operation: Any, pipeline: str) -> bool:
     if _CHLO not in pipeline:
         return True
     # Not imported at the top: the import is slow, and only programs with CHLO need it.
-    from vhlo_tools.legalize import legalize_scans, legalizes_scans
+    from vhlo_tools.conversion import legalize_scans, legalizes_scans
 
     if legalizes_scans(toolbox.provider):
         return True

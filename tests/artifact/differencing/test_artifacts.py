@@ -13,7 +13,7 @@ from vhlo_tools.artifact.comparison import diff_artifacts
 from vhlo_tools.artifact.differences import DifferenceKind
 from vhlo_tools.bindings import get_provider
 from vhlo_tools.bytecode import Value, encode
-from vhlo_tools.convert.passes import expansion, to_vhlo
+from vhlo_tools.conversion.fidelity import expansion, to_vhlo
 
 PROGRAM = """module @m attributes {mhlo.num_partitions = 1 : i32} {
   func.func @main(%a: tensor<4xf32> {tf.aliasing_output = 0 : i32}, %b: tensor<4xf32>) -> tensor<4xf32> {

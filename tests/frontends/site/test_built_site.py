@@ -75,7 +75,7 @@ def test_tables_show_bars_in_code() -> None:
 
 
 def test_sources_have_their_text_highlighted() -> None:
-    page = (SITE / "source" / "vhlo_tools" / "legalize" / "scans.py.html").read_text(encoding="utf-8")
+    page = (SITE / "source" / "vhlo_tools" / "conversion" / "legalizing.py.html").read_text(encoding="utf-8")
     assert '<span class="kn">from</span>' in page
 
 

@@ -27,7 +27,7 @@ KINDS = {
     "enums": "specification/enums.html",
     "versions": "specification/versions.html",
     "releases": "specification/releases.html",
-    "source": "source/vhlo_tools/legalize/scans.py.html",
+    "source": "source/vhlo_tools/conversion/legalizing.py.html",
     "pictures": "performance.html",
 }
 

@@ -7,16 +7,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any, Final
 
-from vhlo_tools.rewriting import (
-    MatchFailure,
-    Rewriter,
-    Tensor,
-    concatenate,
-    iota,
-    loop,
-    select,
-    tensors,
-)
+from vhlo_tools.conversion import MatchFailure, Rewriter, Tensor, concatenate, iota, loop, select, tensors
 
 # The Cholesky decomposition, column by column in a loop
 #

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from vhlo_tools.bindings import class_of
-from vhlo_tools.rewriting import MatchFailure, Rewriter, Tensor, select, tensors
+from vhlo_tools.conversion import MatchFailure, Rewriter, Tensor, select, tensors
 
 # Division of integers, on which the interpreter crashes if the divisor is zero
 #

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from vhlo_tools.bindings import Operation
-from vhlo_tools.rewriting import Pattern, Rewriter, Tensor, dimension_numbers, select
+from vhlo_tools.conversion import Pattern, Rewriter, Tensor, dimension_numbers, select
 from vhlo_tools.version import Version
 
 # Indices of types that engines handle incorrectly

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from vhlo_tools.bindings import Module, Provider
+from vhlo_tools.conversion import Pattern, patterns_of
 from vhlo_tools.execution.lowering.indexing import SCATTER_PATTERNS, scatter_as_specified, writes_over_inputs
 from vhlo_tools.execution.lowering.patterns import PATTERNS, apply_required, placed_unless
 from vhlo_tools.execution.lowering.shapes import has_bounds, is_dynamic, release_bounds, resolve_shapes, wrap_main
 from vhlo_tools.execution.lowering.types import has_narrow_floats, is_quantized, store_quantized, widen_narrow_floats
 from vhlo_tools.execution.values import ValueType
-from vhlo_tools.rewriting import Pattern, patterns_of
 
 __all__ = ["fit", "is_dynamic", "lower"]
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Container, Iterable
 from typing import Any, Final
 
 from vhlo_tools.bindings import ModuleOp, Provider
+from vhlo_tools.conversion import Pattern, Rewriter, UnmatchedOpError, apply_patterns, patterns_of
 from vhlo_tools.execution.handlers import refusal
 from vhlo_tools.execution.lowering.algorithms import cholesky, fft, rng_bit_generator, triangular_solve
 from vhlo_tools.execution.lowering.arithmetic import (
@@ -24,7 +25,6 @@ from vhlo_tools.execution.lowering.arithmetic import (
     unary_einsum,
 )
 from vhlo_tools.execution.lowering.indexing import real_dynamic_slice, scatter, signed_from
-from vhlo_tools.rewriting import Pattern, Rewriter, UnmatchedOpError, apply_patterns, patterns_of
 
 # Ops that specify the placement or sharding of a value; on one device they return their operand
 #

@@ -10,10 +10,10 @@ from typing import Any, Final
 import numpy as np
 
 from vhlo_tools.bindings import Module, ModuleOp, Operation, Provider, inline_calls
+from vhlo_tools.conversion import DIMENSION_BITS, Build, MatchFailure, Rewriter, patterns_of, retype, spread
 from vhlo_tools.execution.lowering.patterns import apply_required
 from vhlo_tools.execution.reference.calling_convention import converting_main, is_direct
 from vhlo_tools.execution.values import ValueType
-from vhlo_tools.rewriting import DIMENSION_BITS, Build, MatchFailure, Rewriter, patterns_of, retype, spread
 
 # Calls that the interpreter does not support: it passes only tensors to functions
 

@@ -7,12 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from vhlo_tools.bindings import ModuleOp, Operation, Provider
-from vhlo_tools.execution.handlers import refusal
-from vhlo_tools.execution.lowering.patterns import apply_required
-from vhlo_tools.execution.op_traits import ops_where
-from vhlo_tools.execution.probes import is_instrumentation
-from vhlo_tools.records import dataclass
-from vhlo_tools.rewriting import (
+from vhlo_tools.conversion import (
     Quantization,
     Rewriter,
     Tensor,
@@ -26,6 +21,11 @@ from vhlo_tools.rewriting import (
     tensors,
     values_of,
 )
+from vhlo_tools.execution.handlers import refusal
+from vhlo_tools.execution.lowering.patterns import apply_required
+from vhlo_tools.execution.op_traits import ops_where
+from vhlo_tools.execution.probes import is_instrumentation
+from vhlo_tools.records import dataclass
 
 # Floats of four and six bits, which have no infinity and no NaN: computed in f32 if either may occur
 #

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from vhlo_tools.bindings import MLIRFailure, Module, Operation, Provider, get_provider, isolation
+from vhlo_tools.conversion import make_plain
 from vhlo_tools.errors import EngineError, InvalidInputError, InvalidProgramError
 from vhlo_tools.execution.isolated import call_isolated, limits_of
 from vhlo_tools.execution.lowering.lowering import fit, lower
@@ -18,7 +19,6 @@ from vhlo_tools.execution.reference.calling_convention import convert_input, con
 from vhlo_tools.execution.reference.preparation import check_runnable, fix_sizes, has_data_sizes
 from vhlo_tools.execution.stepping.steps import evaluate_here
 from vhlo_tools.execution.values import ValueType, as_arrays, main_of, parse_value_type
-from vhlo_tools.legalize import make_plain
 from vhlo_tools.program import Program, explain_failure, load_program
 
 # The reference interpreter, ``eval_module`` of the bindings, in the calling process

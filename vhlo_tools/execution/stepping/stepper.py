@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from vhlo_tools.bindings import MLIRFailure, Module, Provider, functions_of
+from vhlo_tools.conversion import make_plain
 from vhlo_tools.errors import EngineError, InvalidInputError
 from vhlo_tools.execution.devices import Grid
 from vhlo_tools.execution.handlers import Handler
@@ -21,7 +22,6 @@ from vhlo_tools.execution.stepping.local_steps import has_host_ops
 from vhlo_tools.execution.stepping.planning import plan
 from vhlo_tools.execution.stepping.steps import Device, Evaluate, StepBlock, evaluate_here
 from vhlo_tools.execution.values import main_of
-from vhlo_tools.legalize import make_plain
 from vhlo_tools.program import Program, explain_failure, load_program
 
 # Steppers: programs prepared once for inputs of each shape, and stepped through any number of times

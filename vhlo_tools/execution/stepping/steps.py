@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from vhlo_tools.bindings import CALLEES, MLIRFailure, Module, Operation, Provider, source_of
+from vhlo_tools.conversion import values_of
 from vhlo_tools.errors import EngineCrashError, EngineError, EngineTimeoutError
 from vhlo_tools.execution.lowering.shapes import wrap_main
 from vhlo_tools.execution.op_traits import ops_where
@@ -22,7 +23,6 @@ from vhlo_tools.execution.reference.preparation import check_runnable
 from vhlo_tools.execution.values import ValueType, as_arrays, parse_value_type
 from vhlo_tools.program import place_of
 from vhlo_tools.records import dataclass
-from vhlo_tools.rewriting import values_of
 
 # Evaluation of segments by StableHLO's reference interpreter, in this process
 

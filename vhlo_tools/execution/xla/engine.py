@@ -13,6 +13,7 @@ import numpy as np
 
 from vhlo_tools.aliasing import AliasConfig
 from vhlo_tools.bindings import Devices, Module, ModuleOp, Operation, Placed, Provider, XlaFailure, XlaSource
+from vhlo_tools.conversion import Rewriter, apply_patterns, patterns_of
 from vhlo_tools.errors import EngineError
 from vhlo_tools.execution.devices import GROUPS, Grid, Groups, grouping_of
 from vhlo_tools.execution.donation import Aliased, Buffer
@@ -26,7 +27,6 @@ from vhlo_tools.execution.xla.host_callbacks import Callbacks, take_calls
 from vhlo_tools.execution.xla.preparation import prepared, refused
 from vhlo_tools.program import Program, meshes_of, read_module_aliases, write_module_aliases
 from vhlo_tools.records import dataclass
-from vhlo_tools.rewriting import Rewriter, apply_patterns, patterns_of
 
 # Conversion of a grid of replicas and partitions to replicas only, so that XLA does not partition the program
 #

@@ -12,6 +12,7 @@ import numpy as np
 
 from vhlo_tools.aliasing import Alias, AliasConfig, Donor, Opaque, Signature, leaves
 from vhlo_tools.bindings import CALLEES, MLIRFailure, Module, Operation, Provider, XlaFailure, function_of
+from vhlo_tools.conversion import make_plain
 from vhlo_tools.errors import EngineError
 from vhlo_tools.execution.handlers import refusal
 from vhlo_tools.execution.isolated import bytecode_of, call_isolated
@@ -21,7 +22,6 @@ from vhlo_tools.execution.op_traits import OP_TRAITS
 from vhlo_tools.execution.reference.preparation import TOO_LARGE, is_too_large, refine_shapes
 from vhlo_tools.execution.values import ArgumentType, TokenType, ValueType, main_of, parse_value_type
 from vhlo_tools.execution.xla.workarounds import work_around
-from vhlo_tools.legalize import make_plain
 from vhlo_tools.program import Program, explain_failure, load_program, read_module_aliases, write_module_aliases
 from vhlo_tools.records import dataclass
 

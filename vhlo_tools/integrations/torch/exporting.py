@@ -8,6 +8,7 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, get_args
 
 from vhlo_tools.bindings.isolation import Limits
+from vhlo_tools.conversion import REWRITTEN
 from vhlo_tools.errors import InvalidProgramError
 from vhlo_tools.files import FileRange, ViewFile, as_bytes
 from vhlo_tools.integrations.binding import bind_arguments
@@ -15,7 +16,6 @@ from vhlo_tools.integrations.exported_model import ExportedModel, serialize_modu
 from vhlo_tools.integrations.extras import require_extra
 from vhlo_tools.integrations.torch.export_errors import explained, quiet_failure
 from vhlo_tools.integrations.torch.importing import MEMORY, SECONDS, ImporterName, ImportSettings, import_program
-from vhlo_tools.rewriting import REWRITTEN
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
