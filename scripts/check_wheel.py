@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from vhlo_tools.environments import find_interpreters
+from vhlo_tools.releases import find_interpreters
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHONS = ((3, 11), (3, 12), (3, 13))

@@ -97,8 +97,8 @@ def _rooms(*names: str) -> tuple[str, ...]:
 _CODE: Final = ("vhlo_tools/*", "tests/*", "dialect_specs/*")
 _BYTES: Final = _rooms("artifact", "bytecode")
 _PROGRAMS: Final = _rooms("bindings", "conversion", "execution", "integrations", "program")
-_STORES: Final = _rooms("artifact", "files", "golden", "stores")
-_VERSIONS: Final = _rooms("aliasing", "compat", "gate", "spec", "spec_tools", "reporting", "stores")
+_STORES: Final = _rooms("artifact", "files", "stores", "verification")
+_VERSIONS: Final = _rooms("aliasing", "compat", "gate", "spec", "spec_tools", "stores")
 #: What decides about every environment.
 _PROJECT: Final = ("pyproject.toml", "scripts/bootstrap.py")
 
@@ -200,13 +200,13 @@ STEPS: Final[Sequence[Step]] = (
     *_own_environment(
         "scale",
         ("scripts/frontends.py", "scale"),
-        (*_STORES, *_rooms("environments"), "tests/frontends/scale/*"),
+        (*_STORES, *_rooms("releases"), "tests/frontends/scale/*"),
         cores=1,  # It mostly waits.
     ),
     *_own_environment(
         "pages",
         ("scripts/frontends.py", "pages"),
-        (*_rooms("graphs", "pages"), "examples/*", "tests/frontends/pages/*", "tests/frontends/viewers/*"),
+        (*_rooms("viewing"), "examples/*", "tests/frontends/pages/*", "tests/frontends/viewers/*"),
         variables=_browser,
     ),
     Step(
@@ -227,7 +227,7 @@ STEPS: Final[Sequence[Step]] = (
         "hook and action",
         (_PYTHON, "scripts/check_hooks.py"),
         (
-            *_rooms("gate", "reporting", "cli"),
+            *_rooms("gate", "cli"),
             ".pre-commit-hooks.yaml",
             "action.yml",
             "scripts/check_hooks.py",

@@ -9,7 +9,7 @@ import argparse
 import sys
 
 from vhlo_tools import VhloToolsError
-from vhlo_tools.environments import environment
+from vhlo_tools.releases import environment
 
 
 def main() -> int:

@@ -10,7 +10,7 @@ import argparse
 import re
 import sys
 
-from vhlo_tools.environments import find_interpreters
+from vhlo_tools.releases import find_interpreters
 
 
 def parse_version(text: str) -> tuple[int, int]:

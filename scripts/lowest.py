@@ -17,7 +17,7 @@ from pathlib import Path
 import uv
 from packaging.requirements import Requirement
 
-from vhlo_tools.environments import find_interpreters
+from vhlo_tools.releases import find_interpreters
 
 ROOT = Path(__file__).resolve().parents[1]
 #: What calls jaxlib, numpy, click and the others in ways of its own. Left out is what is built of these, what reads and

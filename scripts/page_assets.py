@@ -1,7 +1,7 @@
 """Fetch what pages contain and the sources have not: elkjs, which lays graphs out, with its licence, from npm.
 
 Run when a wheel, an sdist or an environment is made (``scripts/build_hook.py``), and by hand. What was fetched is kept
-in ``vhlo_tools/pages/elkjs/``, which git ignores, and below ``VHLO_TOOLS_CACHE`` for other checkouts. Without npm,
+in ``vhlo_tools/viewing/elkjs/``, which git ignores, and below ``VHLO_TOOLS_CACHE`` for other checkouts. Without npm,
 pages lack the picture of the graph, and say so.
 """
 
@@ -39,7 +39,7 @@ def ensure_assets(root: Path = ROOT) -> Path:
     Raises:
         AssetError: If they cannot be had.
     """
-    folder = root / "vhlo_tools" / "pages" / "elkjs"
+    folder = root / "vhlo_tools" / "viewing" / "elkjs"
     if all((folder / name).is_file() for name in FILES):
         return folder
     data = _package()

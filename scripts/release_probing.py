@@ -18,8 +18,8 @@ from packaging.specifiers import SpecifierSet
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import other_dialects
-from vhlo_tools.environments import PackageRelease, ReleaseProcess, environment, oldest_python
 from vhlo_tools.files import decode_jax_export, parts_of
+from vhlo_tools.releases import PackageRelease, ReleaseProcess, environment, oldest_python
 from vhlo_tools.spec import known_jax_releases, known_versions, newest_version
 
 ROOT: Final = Path(__file__).resolve().parents[1]

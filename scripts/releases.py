@@ -25,7 +25,7 @@ from packaging.version import Version
 from release_probing import Probing, probe, probe_jax
 
 from vhlo_tools import VhloToolsError
-from vhlo_tools.environments import PackageRelease, find_interpreters, made_environment, released_on, run_uv
+from vhlo_tools.releases import PackageRelease, find_interpreters, made_environment, released_on, run_uv
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 #: The package that asks the index; it is the index's ordinary client.

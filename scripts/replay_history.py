@@ -24,9 +24,8 @@ from typing import Final
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import Manifest
-from vhlo_tools.confirmation import MatrixProgram, facts_of, predict_reading, written_by
-from vhlo_tools.environments import ReleaseProcess
 from vhlo_tools.errors import VhloToolsError
+from vhlo_tools.releases import MatrixProgram, ReleaseProcess, facts_of, predict_reading, written_by
 from vhlo_tools.spec import Release, known_releases, promised
 
 ROOT: Final = Path(__file__).resolve().parents[1]

@@ -1,7 +1,7 @@
 """Make the matrix of docs/confirming.md: `write_matrix.py [run] [write]`.
 
 `run` lets the releases below write, read and run the programs below, which takes minutes and, once, gigabytes for the
-environments, and keeps what came out in tests/confirmation/release_matrix.json. `write` makes the picture and the
+environments, and keeps what came out in tests/releases/release_matrix.json. `write` makes the picture and the
 tables of the page from it; it fails if the specification was wrong, or results differed, where nothing explains it.
 """
 
@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import vhlo_tools as vt
-from vhlo_tools.confirmation import OUTCOMES, Cell, Matrix, ReleaseFacts, draw_matrix
+from vhlo_tools.releases import OUTCOMES, Cell, Matrix, ReleaseFacts, draw_matrix
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-KEPT: Final = ROOT / "tests" / "confirmation" / "release_matrix.json"
+KEPT: Final = ROOT / "tests" / "releases" / "release_matrix.json"
 PAGE: Final = ROOT / "docs" / "confirming.md"
 PICTURE: Final = ROOT / "docs" / "release-matrix.svg"
 BEGIN, END = "<!-- table: matrix -->", "<!-- table: end -->"

@@ -135,7 +135,7 @@ _BESIDE_CLICK = frozenset(
 )
 #: The rooms that every one of them may load, and those of each.
 _ROOMS = {"artifact", "bytecode", "cli", "compat", "spec", "files"}
-_ROOMS_OF_CHECK = {"aliasing", "api", "gate", "reporting", "stores"}
+_ROOMS_OF_CHECK = {"aliasing", "api", "gate", "stores"}
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ _ROOMS_OF_CHECK = {"aliasing", "api", "gate", "reporting", "stores"}
         (["inspect", "{artifact}"], {"aliasing"}, 90),
         (
             ["check", "{artifact}", "--target", "1.0.0", "--isolated"],
-            {"aliasing", "api", "gate", "reporting", "stores"},
+            {"aliasing", "api", "gate", "stores"},
             130,
         ),
         (["retarget", "{artifact}", "--target", "1.0.0", "-o", "{to}"], {"api"}, 90),

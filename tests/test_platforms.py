@@ -35,7 +35,7 @@ SYSTEMS = ("macos", "windows")
 
 
 #: What an environment would download, uv would ask of the network, and of every Python of this machine.
-OFFLINE = "from vhlo_tools.environments import downloads; downloads._resolved = lambda release: ([{}], (3, 11))\n"
+OFFLINE = "from vhlo_tools.releases import downloads; downloads._resolved = lambda release: ([{}], (3, 11))\n"
 
 
 def variables(on: str) -> dict[str, str]:
@@ -248,7 +248,7 @@ def test_reads_at_places_without_pread(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_releases_need_locks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from vhlo_tools.environments import making
+    from vhlo_tools.releases import environments as making
 
     monkeypatch.setitem(sys.modules, "fcntl", None)
     with pytest.raises(ReleaseEnvironmentError, match="Linux and macOS"), making._locked(tmp_path / "lock"):

@@ -108,7 +108,6 @@ if TYPE_CHECKING:
     )
     from vhlo_tools.findings import Diagnostic as Diagnostic, Finding as Finding, SourceLocation as SourceLocation
     from vhlo_tools.gate import check_store as check_store
-    from vhlo_tools.pages import Page as Page
     from vhlo_tools.stores import (
         MigrationRecord as MigrationRecord,
         MigrationSummary as MigrationSummary,
@@ -121,6 +120,7 @@ if TYPE_CHECKING:
         VerificationReport as VerificationReport,
     )
     from vhlo_tools.version import Version as Version
+    from vhlo_tools.viewing import Page as Page
 
     __all__: list[str]
     __version__: str

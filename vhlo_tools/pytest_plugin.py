@@ -12,8 +12,7 @@ import pytest
 
 if TYPE_CHECKING:
     from vhlo_tools.findings import Finding
-    from vhlo_tools.gate import Gate
-    from vhlo_tools.reporting import Verdict
+    from vhlo_tools.gate import Gate, Verdict
 
 __all__ = ["VhloCheck", "pytest_addoption", "vhlo_check"]
 
@@ -75,7 +74,7 @@ class VhloCheck:
         """
         __tracebackhide__ = True
         from vhlo_tools.errors import VhloToolsError
-        from vhlo_tools.reporting import verdict_lines
+        from vhlo_tools.gate import verdict_lines
 
         path = _file_of(program)
         shown = name or path or self._test

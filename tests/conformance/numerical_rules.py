@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from vhlo_tools.verification import Tolerance
-from vhlo_tools.verification.floats import is_float, parts
+from vhlo_tools.verification.comparison import is_float, parts
 
 #: Where they stand.
 FILE: Final = Path(__file__).with_name("numerical_suite.toml")

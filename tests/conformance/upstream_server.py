@@ -19,7 +19,7 @@ from typing import Final
 
 from vhlo_tools.upstream.guard import Child, start
 from vhlo_tools.upstream.optimizer import run_opt
-from vhlo_tools.upstream.streams import Streams
+from vhlo_tools.upstream.tool import Streams
 from vhlo_tools.upstream.translator import run_translate
 
 #: The environment variable by which clients know the socket.

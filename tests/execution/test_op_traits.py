@@ -21,7 +21,7 @@ from vhlo_tools.execution.stepping.local_steps import HOST_OPS
 from vhlo_tools.execution.stepping.planning import STEPS
 from vhlo_tools.execution.xla.workarounds import WORKAROUNDS
 from vhlo_tools.spec import known_ops
-from vhlo_tools.verification.domains import INDEX_RULES
+from vhlo_tools.verification.drawing import INDEX_RULES
 
 pytestmark = pytest.mark.every_python
 

@@ -8,7 +8,7 @@ import pytest
 from support.settings_files import has_schema
 
 from vhlo_tools.errors import SettingsError
-from vhlo_tools.gate import keys, reading
+from vhlo_tools.gate import examination as reading, keys
 
 #: What no schema can say: the syntax of patterns, and whether a glob matches a feature.
 BEYOND = ("a pattern as in .gitignore", "matches no feature")

@@ -13,8 +13,7 @@ import pytest
 from support.gate_programs import GOOD, blocked, check, check_json, write
 
 import vhlo_tools as vt
-from vhlo_tools.gate import Change, Revision
-from vhlo_tools.reporting import FORMATS
+from vhlo_tools.gate import FORMATS, Change, Revision
 
 ASKED = (".", "--target", "1.3.0", "--against", "HEAD")
 ALIASED = GOOD.replace("%a: tensor<4xf32>)", "%a: tensor<4xf32> {tf.aliasing_output = 0 : i32})")

@@ -20,11 +20,21 @@ import vhlo_tools as vt
 from vhlo_tools.api import resolve_target
 from vhlo_tools.errors import SettingsError
 from vhlo_tools.files import Buffer
-from vhlo_tools.gate import Baseline, Gate, Listing, Override, Revision, Settings, changes_since, listing
-from vhlo_tools.gate.contents import Content
-from vhlo_tools.gate.distribution import DistributedExaminations
-from vhlo_tools.gate.examinations import Request
-from vhlo_tools.reporting import FORMATS, Question, render
+from vhlo_tools.gate import (
+    FORMATS,
+    Baseline,
+    Gate,
+    Listing,
+    Override,
+    Question,
+    Revision,
+    Settings,
+    changes_since,
+    listing,
+    render,
+)
+from vhlo_tools.gate.examinations import DistributedExaminations, Request
+from vhlo_tools.gate.listing import Content
 
 SETTINGS = Settings(target=("1.3.0", "1.9.0"))
 

@@ -22,11 +22,9 @@ from support.vhlo_process import warm_python
 
 import vhlo_tools as vt
 from vhlo_tools.api import resolve_target
-from vhlo_tools.gate import cache_context
-from vhlo_tools.gate.cache_context import context_digest
+from vhlo_tools.gate import FORMATS, Question, findings_cache as cache_context
 from vhlo_tools.gate.examination import Examination, Examiner
-from vhlo_tools.gate.findings_cache import FindingsCache
-from vhlo_tools.reporting import FORMATS, Question
+from vhlo_tools.gate.findings_cache import FindingsCache, context_digest
 
 ASKED = ("--target", "1.3.0")
 CONTEXT, OTHER = b"c" * 32, b"o" * 32
@@ -198,7 +196,7 @@ def test_another_toolkit_finds_for_itself(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 def test_digests_are_the_same_in_every_process() -> None:
     code = """
-from vhlo_tools.gate.cache_context import context_digest
+from vhlo_tools.gate.findings_cache import context_digest
 from vhlo_tools.gate.evaluation import Gate
 from vhlo_tools.gate.settings import Settings
 gate = Gate(Settings(target=("12w",), readable_by=("jaxlib==0.4.31",), expand=True))

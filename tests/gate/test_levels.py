@@ -8,7 +8,7 @@ import pytest
 
 from vhlo_tools.findings import Finding, FindingKind, Level
 from vhlo_tools.gate import Levels
-from vhlo_tools.gate.levels import apply_levels, level_of, problem_with
+from vhlo_tools.gate.settings import apply_levels, level_of, problem_with
 from vhlo_tools.spec import known_explanations, known_features
 
 

@@ -15,9 +15,8 @@ from support.gate_programs import check, check_json, write
 from support.settings_files import has_schema
 
 from vhlo_tools.errors import SettingsError
-from vhlo_tools.gate import Settings, read_settings, settings_schema
-from vhlo_tools.gate.levels import KINDS, LEVELS
-from vhlo_tools.reporting import FORMATS
+from vhlo_tools.gate import FORMATS, Settings, read_settings, settings_schema
+from vhlo_tools.gate.settings import KINDS, LEVELS
 from vhlo_tools.spec import known_explanations, known_features
 
 

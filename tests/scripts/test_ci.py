@@ -47,7 +47,7 @@ def test_what_always_runs_runs_always() -> None:
         ("vhlo_tools/execution/xla/workarounds.py", {"jax", "torch", "tensorflow", "lowest versions"}),
         ("vhlo_tools/stores.py", {"scale"}),
         ("vhlo_tools/stores/tables.py", {"scale"}),
-        ("vhlo_tools/pages/page.js", {"pages"}),
+        ("vhlo_tools/viewing/web/page.css", {"pages"}),
         ("docs/ci.md", {"site"}),
         ("Dockerfile", {"container"}),
         ("action.yml", {"hook and action"}),

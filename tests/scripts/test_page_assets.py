@@ -9,7 +9,7 @@ import page_assets
 import pytest
 from page_assets import PACKAGE, AssetError, ensure_assets
 
-from vhlo_tools.pages import ELK
+from vhlo_tools.viewing import ELK
 
 needs_npm = pytest.mark.skipif(shutil.which("npm") is None, reason="no npm is on this machine")
 
@@ -18,7 +18,7 @@ needs_npm = pytest.mark.skipif(shutil.which("npm") is None, reason="no npm is on
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout without the files, and a cache without the package."""
     monkeypatch.setenv("VHLO_TOOLS_CACHE", str(tmp_path / "cache"))
-    (tmp_path / "checkout" / "vhlo_tools" / "pages").mkdir(parents=True)
+    (tmp_path / "checkout" / "vhlo_tools" / "viewing").mkdir(parents=True)
     return tmp_path / "checkout"
 
 
@@ -34,10 +34,10 @@ def test_the_library_is_fetched_once(checkout: Path, tmp_path: Path, monkeypatch
     # Another checkout has it from the cache, without npm; and one that has it needs neither.
     monkeypatch.setenv("PATH", str(tmp_path))
     other = tmp_path / "other"
-    (other / "vhlo_tools" / "pages").mkdir(parents=True)
+    (other / "vhlo_tools" / "viewing").mkdir(parents=True)
     assert ensure_assets(other).is_dir()
     (tmp_path / "cache" / f"{PACKAGE}.tgz").unlink()
-    assert ensure_assets(other) == other / "vhlo_tools" / "pages" / "elkjs"
+    assert ensure_assets(other) == other / "vhlo_tools" / "viewing" / "elkjs"
 
 
 def test_without_npm_there_is_a_reason(

@@ -337,7 +337,7 @@ for name in vhlo_tools.__all__:
     getattr(vhlo_tools, name)
 for name in cli.list_commands(None):
     import_module(f"vhlo_tools.cli.{name}")
-import email.feedparser, numpy.random, vhlo_tools.cli.entry, vhlo_tools.conversion.fidelity, vhlo_tools.gate.contents
+import email.feedparser, numpy.random, vhlo_tools.cli.entry, vhlo_tools.conversion.fidelity, vhlo_tools.gate.listing
 """
 #: Imports the bindings too.
 CONVERTING: Final = f"""

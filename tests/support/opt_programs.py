@@ -6,7 +6,7 @@ import io
 from dataclasses import dataclass
 
 from vhlo_tools.upstream.optimizer import run_opt
-from vhlo_tools.upstream.streams import Streams
+from vhlo_tools.upstream.tool import Streams
 from vhlo_tools.upstream.translator import run_translate
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from vhlo_tools.environments import ReleaseProcess, clean_environment
+from vhlo_tools.releases import ReleaseProcess, clean_environment
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "environments.py"
 

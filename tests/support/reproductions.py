@@ -27,7 +27,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from support.release_environments import run_in
-from vhlo_tools.environments import clean_environment
+from vhlo_tools.releases import clean_environment
 
 Outcome = Literal["reproduced", "mended", "changed"]
 

@@ -6,7 +6,7 @@ import pytest
 from support.opt_programs import Ran, opt
 
 from vhlo_tools.bindings.toolbox import FilePosition, Remark
-from vhlo_tools.upstream.expectations import Verifier
+from vhlo_tools.upstream.diagnostics import Verifier
 from vhlo_tools.upstream.sources import SourceText
 
 FAULT = '  %0 = "stablehlo.abs"(%a) : (tensor<2xf32>) -> tensor<3xf32>'

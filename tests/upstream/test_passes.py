@@ -13,8 +13,7 @@ from vhlo_tools.bindings import get_provider
 from vhlo_tools.bindings.toolbox import Toolbox
 from vhlo_tools.upstream.arguments import UsageError
 from vhlo_tools.upstream.own_passes import OWN_PASSES
-from vhlo_tools.upstream.pass_listing import known_passes
-from vhlo_tools.upstream.pipelines import PIPELINES, Passes
+from vhlo_tools.upstream.pipelines import PIPELINES, Passes, known_passes
 
 pytestmark = pytest.mark.every_python
 

@@ -6,9 +6,8 @@ import re
 
 import pytest
 
-from vhlo_tools.upstream.check_dialect.pretty_parsing import generic_checks
-from vhlo_tools.upstream.check_dialect.pretty_printing import pretty_checks
-from vhlo_tools.upstream.scanner import MismatchError
+from vhlo_tools.upstream.check_syntax import generic_checks, pretty_checks
+from vhlo_tools.upstream.pipelines import MismatchError
 
 
 @pytest.mark.parametrize(

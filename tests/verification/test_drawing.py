@@ -10,8 +10,7 @@ import pytest
 import vhlo_tools as vt
 from vhlo_tools.api.running import load_executable
 from vhlo_tools.verification import draw_inputs
-from vhlo_tools.verification.domains import Domain
-from vhlo_tools.verification.drawing import _edges
+from vhlo_tools.verification.drawing import Domain, _edges
 
 F = "tensor<64xf32>"
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from vhlo_tools.verification.floats import ulp_distance
+from vhlo_tools.verification.comparison import ulp_distance
 
 NARROW = [name for name in dir(ml_dtypes) if name.startswith("float")] + ["bfloat16"]
 _BITS = {"float4_e2m1fn": 4, "float6_e2m3fn": 6, "float6_e3m2fn": 6}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import vhlo_tools as vt
-from vhlo_tools.verification.schedule import DEFAULT_ROUNDS, drawings
+from vhlo_tools.verification.rounds import DEFAULT_ROUNDS, drawings
 
 #: Differs only for inputs near zero: a sum of squares that is larger is cut off.
 CUT = """func.func @main(%a: tensor<8xf32>) -> tensor<f32> {{

@@ -69,7 +69,7 @@ class Checked:
 
         Releases older than ``target`` are not asked.
         """
-        from vhlo_tools.confirmation import refusals
+        from vhlo_tools.releases import refusals
 
         if self.artifact is None:
             return []
@@ -79,7 +79,7 @@ class Checked:
 
     def confirmed_reader_findings(self, reader: Target, releases: Sequence[str]) -> list[Finding]:
         """As :meth:`confirmed_findings`, for the artifact as it is."""
-        from vhlo_tools.confirmation import refusals
+        from vhlo_tools.releases import refusals
 
         return refusals(releases, self.artifact, reader.version) if self.artifact is not None else []
 

@@ -15,9 +15,8 @@ from vhlo_tools.files import local_path
 if TYPE_CHECKING:
     from vhlo_tools.api.running import EngineChoice
     from vhlo_tools.execution import Handler
-    from vhlo_tools.golden import Record, Replayed
     from vhlo_tools.program import ProgramSource
-    from vhlo_tools.verification import Drawing, Tolerance
+    from vhlo_tools.verification import Drawing, Record, Replayed, Tolerance
 
 
 def record_golden(
@@ -59,8 +58,7 @@ def record_golden(
         VhloToolsError: As :func:`serialize` does.
     """
     from vhlo_tools.bindings import get_provider
-    from vhlo_tools.golden import write_record
-    from vhlo_tools.verification import Tolerance
+    from vhlo_tools.verification import Tolerance, write_record
 
     artifact = as_artifact(program, None) or serialize(program, target, provider=provider)
     executable = load_executable(
@@ -105,7 +103,7 @@ def check_golden(
         GoldenError: If there are no records.
         OSError: If the folder cannot be read.
     """
-    from vhlo_tools.golden import records_in, replay_folder
+    from vhlo_tools.verification import records_in, replay_folder
 
     def run(record: Record, artifact: Any, inputs: Sequence[Any]) -> tuple[Any, ...]:
         chosen: Any = engine or record.engine

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from vhlo_tools.api.aliases import aliased_artifact
 from vhlo_tools.errors import InvalidInputError, LayoutError
-from vhlo_tools.graphs import MOST_BOXES, dot_lines, mermaid_lines, picture_of, program_graph, svg_lines
+from vhlo_tools.viewing import MOST_BOXES, dot_lines, mermaid_lines, picture_of, program_graph, svg_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from vhlo_tools.graphs import Picture
     from vhlo_tools.program import ProgramSource
+    from vhlo_tools.viewing import Picture
 
 GraphLanguage = Literal["dot", "mermaid", "svg"]
 
 
 def _svg(picture: Picture) -> Iterator[str]:
     # Imported here because the others do without.
-    from vhlo_tools.pages import layout_worker
+    from vhlo_tools.viewing import layout_worker
 
     engine = layout_worker()
     if engine is None:

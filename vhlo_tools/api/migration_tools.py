@@ -107,7 +107,7 @@ def _prove(before: StoredProgram, after: Artifact | JaxContainer, settings: Migr
 
 #: The operations of a migration on one program.
 def _refused(artifacts: Sequence[Artifact], settings: MigrationSettings) -> list[Finding]:
-    from vhlo_tools.confirmation import refusals
+    from vhlo_tools.releases import refusals
 
     return [each for artifact in artifacts for each in refusals(settings.confirm_with, artifact, settings.target)]
 

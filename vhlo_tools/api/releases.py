@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Final
 from vhlo_tools.api.conversion import resolve_target, retarget, serialize
 from vhlo_tools.api.frontends import as_artifact
 from vhlo_tools.api.running import load_executable
-from vhlo_tools.environments import PackageRelease, download_of, environment, silent
 from vhlo_tools.errors import DowngradeError, ReleaseEnvironmentError, VhloToolsError
+from vhlo_tools.releases import PackageRelease, download_of, environment, silent
 
 if TYPE_CHECKING:
     from vhlo_tools.artifact import Artifact
     from vhlo_tools.compat import AllowRelaxed, Expand
-    from vhlo_tools.confirmation import Confirmation, Matrix, MatrixProgram
-    from vhlo_tools.environments import Download, Say
     from vhlo_tools.program import ExpandOptions, ProgramSource
+    from vhlo_tools.releases import Confirmation, Download, Matrix, MatrixProgram, Say
     from vhlo_tools.verification import Drawing, Tolerance
     from vhlo_tools.version import Version
 
@@ -78,7 +77,7 @@ def confirm(
         MissingExtraError: If its environment must be made, and there is no uv.
         VhloToolsError: If the program is not valid.
     """
-    from vhlo_tools.confirmation import confirm_by
+    from vhlo_tools.releases import confirm_by
 
     artifact = as_artifact(program, name)
     allowed: ExpandOptions = {
@@ -139,7 +138,7 @@ def matrix(
         UnknownTargetError: If ``target`` is none.
         VhloToolsError: If a program is not valid.
     """
-    from vhlo_tools.confirmation import build_matrix
+    from vhlo_tools.releases import build_matrix
 
     named = (
         programs
@@ -183,7 +182,7 @@ def install_releases(releases: Sequence[str], say: Say = silent, *, versions: Se
         MissingExtraError: As :func:`downloads`.
     """
     if versions:
-        from vhlo_tools.confirmation import refuse_idle_releases
+        from vhlo_tools.releases import refuse_idle_releases
 
         refuse_idle_releases(releases, versions)
     needed = [each for each in downloads(releases) if each.size != 0]
@@ -217,7 +216,7 @@ def _prepared(
     provider: str | None,
     trusted: bool,
 ) -> MatrixProgram:
-    from vhlo_tools.confirmation import MatrixProgram, evaluate
+    from vhlo_tools.releases import MatrixProgram, evaluate
     from vhlo_tools.verification import Drawing as AnyDrawing
 
     artifact = as_artifact(program, name) or serialize(

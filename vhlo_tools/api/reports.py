@@ -19,10 +19,10 @@ from vhlo_tools.stores import AT_REST
 if TYPE_CHECKING:
     from vhlo_tools.api.checking import Checked
     from vhlo_tools.files import Place
-    from vhlo_tools.pages import Page
     from vhlo_tools.program import CheckOptions, ProgramSource
     from vhlo_tools.stores import StoreFile
     from vhlo_tools.version import Version
+    from vhlo_tools.viewing import Page
 
 #: How a Parquet file begins, in which commands that work on stores write their results.
 _PARQUET: Final = b"PAR1"
@@ -80,7 +80,7 @@ def report(
     if where is not None and _is_store(where):
         return _store(str(where), options.get("name") or str(where), resolved, today)
     # Imported here, as are others, because few calls make pages.
-    from vhlo_tools.pages import assembled, program_contents
+    from vhlo_tools.viewing import assembled, program_contents
 
     checked = _shown(program, options)
     assert checked.artifact is not None
@@ -107,7 +107,7 @@ def _shown(program: ProgramSource, options: Any) -> Checked:
 def _difference(
     one: ProgramSource, other: ProgramSource, names: tuple[str | None, str | None], today: date, options: Any
 ) -> Page:
-    from vhlo_tools.pages import assembled, difference_contents
+    from vhlo_tools.viewing import assembled, difference_contents
 
     found = diff(one, other, names=names, provider=options.get("provider"), trusted=options.get("trusted", False))
     first, second = (
@@ -145,8 +145,8 @@ def _is_results(where: Path) -> bool:
 
 
 def _results(where: Path, name: str, today: date) -> Page:
-    from vhlo_tools.pages import assembled, results_contents
     from vhlo_tools.stores import summarize_results
+    from vhlo_tools.viewing import assembled, results_contents
 
     return assembled("store", results_contents(summarize_results(str(where)).as_json(), name=name, today=today))
 
@@ -154,7 +154,7 @@ def _results(where: Path, name: str, today: date) -> Page:
 def _store(where: str, name: str, target: Version, today: date) -> Page:
     # What works on stores needs more than the standard library, and programs are shown where there is no more.
     from vhlo_tools.api.stores import store_status
-    from vhlo_tools.pages import assembled, store_contents
+    from vhlo_tools.viewing import assembled, store_contents
 
     files = [*store_status(where, windows=AT_REST, as_of=today)]
     features = Counter[str]()

@@ -30,7 +30,7 @@ from vhlo_tools.cli.echo import echo
 from vhlo_tools.cli.helping import Group
 from vhlo_tools.errors import AliasError, InvalidProgramError
 from vhlo_tools.files import JaxSignature, JaxValue, Kind, decode_jax_export, read_signature, recognise
-from vhlo_tools.reporting import finding_lines
+from vhlo_tools.gate import finding_lines
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _Entry = TypeVar("_Entry", Alias, Donor)

@@ -22,26 +22,31 @@ from vhlo_tools.cli.progress import shown_progress
 from vhlo_tools.files import NO_CACHE, write_atomically
 from vhlo_tools.gate import (
     COMMAND_LINE,
+    FORMATS,
     Gate,
     KeyPlace,
+    Summary,
     load_settings,
     read_levels,
     read_patterns,
+    render,
+    render_statistics,
 )
 from vhlo_tools.records import dataclass
-from vhlo_tools.reporting import FORMATS, Summary, render, render_statistics
 from vhlo_tools.spec import explanation_of, known_explanations, known_features
 
 if TYPE_CHECKING:
     from vhlo_tools.cli.progress import Progress
     from vhlo_tools.files import Buffer
     from vhlo_tools.gate import (
+        Answer,
         Baseline,
         Levels,
         Listing,
+        Renderer,
+        Scope,
         Settings,
     )
-    from vhlo_tools.reporting import Answer, Renderer, Scope
     from vhlo_tools.stores import AnyExecutor
 
 _F = TypeVar("_F", bound=Callable[..., Any])

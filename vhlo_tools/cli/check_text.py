@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vhlo_tools.compat import expansion_flag
-from vhlo_tools.reporting import wrapped
+from vhlo_tools.gate import wrapped
 from vhlo_tools.spec import Explanation, Feature
 
 

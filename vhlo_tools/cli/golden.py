@@ -16,8 +16,7 @@ from vhlo_tools.cli.run import input_option, read_inputs
 from vhlo_tools.cli.verify import comparison_as_json, drawing_options, tolerance_options
 
 if TYPE_CHECKING:
-    from vhlo_tools.golden import Replayed
-    from vhlo_tools.verification import Drawing, Tolerance
+    from vhlo_tools.verification import Drawing, Replayed, Tolerance
 
 
 @click.group(cls=Group)

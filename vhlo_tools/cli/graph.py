@@ -11,7 +11,7 @@ from vhlo_tools import api
 from vhlo_tools.api import GraphLanguage
 from vhlo_tools.cli import options
 from vhlo_tools.cli.helping import command
-from vhlo_tools.graphs import MOST_BOXES
+from vhlo_tools.viewing import MOST_BOXES
 
 _SUFFIXES: Final[dict[str, GraphLanguage]] = {
     ".dot": "dot",

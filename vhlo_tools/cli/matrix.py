@@ -15,7 +15,7 @@ from vhlo_tools.cli.helping import command
 from vhlo_tools.cli.verify import drawing_options, loose_tolerance_options
 
 if TYPE_CHECKING:
-    from vhlo_tools.confirmation import Matrix
+    from vhlo_tools.releases import Matrix
     from vhlo_tools.verification import Drawing, Tolerance
 
 _FORMATS: Final = ("text", "json", "parquet")
@@ -125,14 +125,14 @@ def matrix(
     )
     _write(found, output_format, output)
     if picture is not None:
-        from vhlo_tools.confirmation import draw_matrix
+        from vhlo_tools.releases import draw_matrix
 
         options.write_output(picture, [draw_matrix(found, Path(picture).suffix)], force=True, binary=True)
     return 0 if found.passed else 1
 
 
 def _check_outputs(output: str | None, picture: str | None, *, binary: bool) -> None:
-    from vhlo_tools.confirmation import PICTURE_SUFFIXES, require_drawing
+    from vhlo_tools.releases import PICTURE_SUFFIXES, require_drawing
 
     if output is not None:
         options.check_output(output, force=True, binary=binary)
@@ -146,7 +146,7 @@ def _check_outputs(output: str | None, picture: str | None, *, binary: bool) -> 
 def _write(found: Matrix, output_format: str, output: str | None) -> None:
     chunks: Any
     if output_format == "parquet":
-        from vhlo_tools.confirmation import MATRIX_TABLE
+        from vhlo_tools.releases import MATRIX_TABLE
         from vhlo_tools.stores import parquet_chunks
 
         chunks = parquet_chunks(MATRIX_TABLE, found.cells)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 from vhlo_tools.printable import printable
 
 if TYPE_CHECKING:
-    from vhlo_tools.confirmation import Cell, Matrix
-    from vhlo_tools.environments import Download
+    from vhlo_tools.releases import Cell, Download, Matrix
 
 #: The cells of one kind that are listed in full.
 _MOST: Final = 20

@@ -13,21 +13,20 @@ from vhlo_tools.compat import expansion_policy
 from vhlo_tools.errors import MalformedArtifactError, VhloToolsError
 from vhlo_tools.files import Kind, is_url, open_regular, place, recognise
 from vhlo_tools.gate.examination import Examiner, Task, os_message
-from vhlo_tools.gate.levels import apply_levels
 from vhlo_tools.gate.listing import STANDARD, Listing
+from vhlo_tools.gate.report_model import Answer, Question, Scope, Verdict
+from vhlo_tools.gate.settings import apply_levels
 from vhlo_tools.gate.target_names import resolve_named
-from vhlo_tools.reporting import Answer, Question, Scope, Verdict
 from vhlo_tools.stores import ListedFile
 
 if TYPE_CHECKING:
     from vhlo_tools.findings import Finding
     from vhlo_tools.gate.baseline import Baseline
-    from vhlo_tools.gate.changes import Change
-    from vhlo_tools.gate.contents import Content, ReadOther
     from vhlo_tools.gate.examination import Examination
     from vhlo_tools.gate.examinations import Request
     from vhlo_tools.gate.findings_cache import FindingsCache
-    from vhlo_tools.gate.revision import Revision
+    from vhlo_tools.gate.listing import Content, ReadOther
+    from vhlo_tools.gate.revision import Change, Revision
     from vhlo_tools.gate.settings import Settings
     from vhlo_tools.program import ProgramSource
     from vhlo_tools.stores import AnyExecutor
@@ -72,7 +71,7 @@ class Gate:
             asked = self.settings.questions()
             questions |= dict.fromkeys(each for targets, readers in asked for each in self._asked(targets, readers))
         if self.settings.confirm_with:
-            from vhlo_tools.confirmation import refuse_idle_releases
+            from vhlo_tools.releases import refuse_idle_releases
 
             refuse_idle_releases(self.settings.confirm_with, [each.target.version for each in questions])
         return Scope(paths, list(questions), baseline=str(self.baseline.path) if self.baseline else None)
@@ -103,8 +102,8 @@ class Gate:
         ``cache``.
         """
         # Imported here because a brief run does without.
-        from vhlo_tools.gate.contents import read_ahead, unread
         from vhlo_tools.gate.examinations import Request
+        from vhlo_tools.gate.listing import read_ahead, unread
 
         if executor is None:
             paths = [each.path for each in files] if isinstance(files, Listing) else files
@@ -151,7 +150,7 @@ class Gate:
     ) -> Iterator[Examination]:
         if executor is not None:
             # Imported here because few have one.
-            from vhlo_tools.gate.distribution import DistributedExaminations
+            from vhlo_tools.gate.examinations import DistributedExaminations
 
             yield from DistributedExaminations(self._examiner, executor).of(requests)
             return
@@ -174,13 +173,13 @@ class Gate:
     ) -> Iterator[Answer]:
         """Yield the answer for each program that is new or changed since a revision.
 
-        Of a program that was there only what is worse is new (:mod:`vhlo_tools.gate.regressions`); if it could not be
+        Of a program that was there only what is worse is new (:mod:`vhlo_tools.gate.baseline`); if it could not be
         checked then, all findings are. Old contents are read here, from git, also for an executor.
         """
         # Imported here because most runs compare with nothing.
         from tempfile import TemporaryDirectory
 
-        from vhlo_tools.gate.contents import read_ahead, unread
+        from vhlo_tools.gate.listing import read_ahead, unread
 
         with TemporaryDirectory(prefix="vhlo-against-") as scratch:
             paths = [each.path for each in changes]
@@ -206,9 +205,8 @@ class Gate:
         self, revision: Revision, changes: Sequence[Change], contents: Iterable[Content], scratch: Path
     ) -> Iterator[Request]:
         from vhlo_tools.files import digest_of
-        from vhlo_tools.gate.contents import Content
-        from vhlo_tools.gate.digests import digest_at
         from vhlo_tools.gate.examinations import Request
+        from vhlo_tools.gate.listing import Content, digest_at
 
         for change, content in zip(changes, contents, strict=True):
             name, questions = _name(change.path), tuple(self.questions(change.path))
@@ -263,7 +261,7 @@ class Gate:
     def _compared(
         self, revision: str, now: Examination, before: Examination, questions: Sequence[Question], path: str
     ) -> tuple[Verdict, ...]:
-        from vhlo_tools.gate.regressions import changed_facts, regressions, split_known
+        from vhlo_tools.gate.baseline import changed_facts, regressions, split_known
 
         _, _, layers = self.settings.for_file(path)
         verdicts = []
@@ -329,7 +327,7 @@ def _is_quick(file: ListedFile) -> bool:
 
 
 def _digest_at(path: str) -> bytes | None:
-    from vhlo_tools.gate.digests import digest_at
+    from vhlo_tools.gate.listing import digest_at
 
     try:
         return digest_at(place(path))

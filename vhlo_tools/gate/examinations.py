@@ -1,23 +1,29 @@
-"""Examinations of many programs: from the cache, in this process or in several, always in the order of the programs."""
+"""Examination of many files, in this process or in workers."""
 
 from __future__ import annotations
 
+import os
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from vhlo_tools.gate.cache_context import context_digest
+from vhlo_tools.files import is_url
 from vhlo_tools.gate.examination import Examination, Task
+from vhlo_tools.gate.findings_cache import context_digest
 from vhlo_tools.records import dataclass
-from vhlo_tools.stores import Workers, waiting_results, work_through
+from vhlo_tools.stores import Workers, in_batches, waiting_results, work_in_order, work_through
 
 if TYPE_CHECKING:
-    from vhlo_tools.gate.contents import Content
     from vhlo_tools.gate.examination import Examiner
     from vhlo_tools.gate.findings_cache import FindingsCache
-    from vhlo_tools.reporting import Question
+    from vhlo_tools.gate.listing import Content
+    from vhlo_tools.gate.report_model import Question
+    from vhlo_tools.stores import AnyExecutor
+
+# Examinations of many programs: from the cache, in this process or in several, always in the order of the programs
+
 
 # Two processes take about 0.5 s of CPU to start. Until one process has worked for _TRIED seconds, nothing is known
 # about the programs; where they leave less than _WORTH seconds of work, processes would not finish sooner.
@@ -194,3 +200,53 @@ def crashed(name: str) -> Examination:
         error=f"{name}: the process that checked it crashed, twice and while it checked nothing else: it may be "
         f"damaged, or need more memory than there is; `vhlo inspect` reads it without MLIR"
     )
+
+
+# Examinations by the processes of an executor, such as a cluster, which read the programs themselves
+#
+# This process only lists files, and takes the results. So it neither knows contents that an earlier run has examined,
+# nor notices that two programs are equal: to know that, it would have to read them all.
+
+
+class DistributedExaminations:
+    """Examines programs on an executor or the client of a Dask cluster, of which the caller remains the owner."""
+
+    def __init__(self, examiner: Examiner, executor: AnyExecutor) -> None:
+        self._examiner = examiner
+        self._executor = executor
+        self._found = 0
+        # What was examined in this process, with its number.
+        self._here: deque[tuple[int, Examination]] = deque()
+
+    def of(self, requests: Iterable[Request]) -> Iterator[Examination]:
+        with Workers(self._executor) as workers:
+            tasks = in_batches(self._tasks(requests), workers, size_of=_size_of, found=lambda: self._found)
+            for task, result in work_in_order(workers, self._examiner, tasks):
+                yield from self._done_before(task.number)
+                yield crashed(task.shown) if result is None else result
+        yield from self._done_before(self._found)
+
+    def _done_before(self, number: int) -> Iterator[Examination]:
+        while self._here and self._here[0][0] < number:
+            yield self._here.popleft()[1]
+
+    def _tasks(self, requests: Iterable[Request]) -> Iterator[Task]:
+        for number, request in enumerate(requests):
+            self._found = number + 1
+            if request.content.error is not None:
+                self._here.append((number, Examination(error=request.content.error)))
+            elif request.is_here:
+                self._here += ((number, each) for each in self._examiner([request.task(number)]))
+            else:
+                yield _sent(request.task(number))
+
+
+def _size_of(task: Task) -> int:
+    return task.size if task.data is None else len(task.data)
+
+
+def _sent(task: Task) -> Task:
+    """Return a task that means the same in another folder."""
+    if task.detached or is_url(task.path):
+        return task
+    return replace(task, path=os.path.abspath(task.path), name=task.shown)  # noqa: PTH100 - keeps links

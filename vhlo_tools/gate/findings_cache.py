@@ -1,33 +1,103 @@
-"""Findings of earlier runs, by content: a folder of segments, each written once and never changed.
-
-A run reads all segments at its start, and writes one with its findings at its end, so concurrent runs need no locks.
-When there are many segments, a run merges them into one, and removes those that it has read. A segment that cannot be
-read, for whatever reason, is removed: it only costs time.
-
-A segment of the right types is believed: whoever can write to the folder can decide what the findings of a program are.
-The folder deserves the trust of the programs' checkout, and no more.
-"""
+"""Cache of findings, by the digest of a file and of all that its findings depend on."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import msgspec
 
+import vhlo_tools
 from vhlo_tools.files import open_regular, write_atomically
 from vhlo_tools.findings import Finding
-from vhlo_tools.gate.examination import Examination
-from vhlo_tools.gate.program_facts import ProgramFacts
+from vhlo_tools.gate.examination import Examination, ProgramFacts
 from vhlo_tools.printable import printable
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import InvalidVersionError, Version
+
+if TYPE_CHECKING:
+    from vhlo_tools.gate.examination import Examiner
+    from vhlo_tools.gate.report_model import Question
+
+# Cache key of everything but the program: the digest of whatever else findings depend on
+
+
+#: The distributions that read programs: bindings, and the frameworks of exported programs.
+_LIBRARIES: Final = (
+    "flatbuffers",
+    "jax",
+    "jaxlib",
+    "ml_dtypes",
+    "numpy",
+    "stablehlo",
+    "tensorflow",
+    "tensorflow-cpu",
+    "torch",
+    "torch-mlir",
+    "torchax",
+)
+_PROVIDER: Final = "VHLO_TOOLS_PROVIDER"
+_READ: Final = (".py", ".toml")
+
+
+def context_digest(examiner: Examiner, questions: Sequence[Question], *, facts: bool = False) -> bytes:
+    """Digest everything that an examination depends on, except the program and its name.
+
+    Questions count by what they resolve to: ``12w`` changes once another version is the newest of the window.
+    """
+    asked = [
+        (each.reading, str(each.target.version), each.target.consumers if each.reading else ()) for each in questions
+    ]
+    return hashlib.sha256(repr((_environment(), examiner, asked, facts)).encode("utf-8", "surrogatepass")).digest()
+
+
+@cache
+def _environment() -> tuple[object, ...]:
+    provider = os.environ.get(_PROVIDER)
+    return (_toolkit(), platform.python_version(), provider, [(each, _installed(each)) for each in _LIBRARIES])
+
+
+def _installed(distribution: str) -> str | None:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None
+
+
+def _toolkit() -> str:
+    """Digest the sources: the version stays the same while somebody edits a checkout or mends an installed package."""
+    package = Path(vhlo_tools.__file__).parent
+    digest = hashlib.sha256()
+    for top in (package, package.parent / "dialect_specs"):
+        for path in sorted(_sources(top)):
+            data = Path(path).read_bytes()
+            digest.update(f"{os.path.relpath(path, top)}\0{len(data)}\0".encode("utf-8", "surrogateescape") + data)
+    return digest.hexdigest()
+
+
+def _sources(top: Path) -> Iterator[str]:
+    for folder, _, names in os.walk(top):
+        yield from (f"{folder}/{name}" for name in names if name.endswith(_READ))
+
+
+# Findings of earlier runs, by content: a folder of segments, each written once and never changed
+#
+# A run reads all segments at its start, and writes one with its findings at its end, so concurrent runs need no locks.
+# When there are many segments, a run merges them into one, and removes those that it has read. A segment that cannot be
+# read, for whatever reason, is removed: it only costs time.
+#
+# A segment of the right types is believed: whoever can write to the folder can decide what the findings of a program
+# are. The folder deserves the trust of the programs' checkout, and no more.
+
 
 _SUFFIX: Final = ".findings"
 _FORMAT: Final = 1

@@ -10,27 +10,28 @@ from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.compat import expansion_policy
 from vhlo_tools.errors import SettingsError
-from vhlo_tools.gate.levels import KINDS, LEVELS, WILD, problem_with
-from vhlo_tools.gate.schema import (
+from vhlo_tools.gate.rendering import FORMATS
+from vhlo_tools.gate.settings import (
+    KINDS,
+    LEVELS,
     TEXT,
     TEXTS,
+    WILD,
+    Override,
+    Settings,
     document_schema,
+    fits,
     one_or_more,
+    problem_with,
     table_schema,
     value_kind,
     within,
 )
-from vhlo_tools.gate.settings import Override, Settings, fits
 from vhlo_tools.records import dataclass
-from vhlo_tools.reporting import FORMATS
 from vhlo_tools.spec import known_explanations, known_features
 
 if TYPE_CHECKING:
-    from vhlo_tools.gate.levels import Levels
-    from vhlo_tools.gate.schema import (
-        Schema,
-        ValueKind,
-    )
+    from vhlo_tools.gate.settings import Levels, Schema, ValueKind
     from vhlo_tools.spec import Effect
 
 _NAME: Final = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)

@@ -1,28 +1,48 @@
-"""A revision of the git repository around the working directory: its files, and their contents.
-
-Only commands of git that read objects are called. They take no content from the work tree, so no filter of the
-repository is run, and no hook, no external difference, no textconv and no helper of a remote: a repository may come
-from anywhere.
-"""
+"""Revisions of git: files of a revision, and what changed since."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+from tempfile import mkdtemp
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Final, Self
 
 from vhlo_tools.errors import RevisionError
-from vhlo_tools.files import slices
-from vhlo_tools.gate.lfs_pointers import lfs_pointer
+from vhlo_tools.files import is_saved_model, read_bytes, slices
 from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
     from vhlo_tools.files import Buffer
+
+# Detect Git LFS pointer files, which stand in a checkout for contents that were not fetched
+
+
+#: Source: docs/spec.md of Git LFS, "The Pointer".
+_POINTER: Final = re.compile(rb"version https://git-lfs\.github\.com/spec/v1\n(?:ext-.*\n)*oid sha256:([0-9a-f]{64})\n")
+_LONGEST_POINTER: Final = 1024
+
+
+def lfs_pointer(data: Buffer) -> str | None:
+    """Return the SHA-256 that a pointer names; ``None`` for anything else."""
+    if len(data) > _LONGEST_POINTER:
+        return None
+    match = _POINTER.match(bytes(data))
+    return match[1].decode("ascii") if match else None
+
+
+# A revision of the git repository around the working directory: its files, and their contents
+#
+# Only commands of git that read objects are called. They take no content from the work tree, so no filter of the
+# repository is run, and no hook, no external difference, no textconv and no helper of a remote: a repository may come
+# from anywhere.
+
 
 #: Whatever the configuration of the repository says, nothing of it is run.
 _GIT: Final = ("git", "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
@@ -247,3 +267,93 @@ def _environment() -> dict[str, str]:
 
 def _no_git() -> RevisionError:
     return RevisionError("the program git is not on the PATH: install it, or check without --against")
+
+
+# Programs that are new or changed since a revision, and their old contents
+
+
+_STANDARD: Final = "-"
+_THREADS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A program that is new or changed."""
+
+    path: str
+    before: str | None = None  # path in the repository at the revision; None if new
+    entry: Entry | None = None  # None for a folder, and if the program is new
+
+    def old(self, revision: Revision, scratch: Path) -> Buffer | Path:
+        """Return the old bytes of a file, or a copy of an old folder, made in ``scratch``."""
+        assert self.before is not None
+        if self.entry is not None:
+            return revision.read(self.entry, self.before)
+        top = Path(mkdtemp(dir=scratch))
+        for place, entry in revision.below(self.before).items():
+            path = Path(os.path.normpath(top / place))
+            if not path.is_relative_to(top):
+                raise RevisionError(f"{self.before}/{place} at {revision.spelling} is no path of a file: git fsck")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(revision.read(entry, f"{self.before}/{place}"))
+        return top
+
+
+def changes_since(revision: Revision, files: Sequence[str]) -> list[Change]:
+    """Return those of ``files`` that are new or changed in the work tree, committed or known to git or not.
+
+    A file that only moved is unchanged; a copy of one that is still there is new. Git finds the old path of a file that
+    moved and changed, if its new path is in the index.
+    """
+    places = [None if path == _STANDARD else revision.place(path) for path in files]
+    with ThreadPoolExecutor(_THREADS) as threads:
+        oids = threads.map(_oid, [revision] * len(files), files)
+        return [
+            change
+            for path, place, oid in zip(files, places, oids, strict=True)
+            if (change := _change(revision, path, place, oid)) is not None
+        ]
+
+
+def _oid(revision: Revision, path: str) -> str | None:
+    """``None`` for a folder, and for a file that cannot be read: its examination says why."""
+    if path == _STANDARD or is_saved_model(path):
+        return None
+    try:
+        return revision.oid_of(read_bytes(Path(path)))
+    except (OSError, ValueError):
+        return None
+
+
+def _change(revision: Revision, path: str, place: str | None, oid: str | None) -> Change | None:
+    if place is None:
+        return Change(path)
+    if is_saved_model(path):
+        return _folder_change(revision, path, place)
+    entry = revision.entry(place)
+    if entry is None:
+        if oid is not None and any(not (revision.top / old).exists() for old in revision.holding(oid)):
+            return None
+        before = revision.renamed.get(place)
+        entry = revision.entry(before) if before is not None else None
+        return Change(path) if before is None or entry is None else Change(path, before, entry)
+    if oid == entry.oid or (oid is not None and revision.points_to(entry, read_bytes(Path(path)), place)):
+        return None
+    return Change(path, place, entry)
+
+
+def _folder_change(revision: Revision, path: str, place: str) -> Change | None:
+    before = revision.below(place)
+    if not before:
+        return Change(path)
+    found = {
+        os.path.relpath(os.path.join(folder, name), path).replace(os.sep, "/")  # noqa: PTH118
+        for folder, _, names in os.walk(path)
+        for name in names
+    }
+    same = found == before.keys() and all(
+        _oid(revision, f"{path}/{each}") == entry.oid
+        or revision.points_to(entry, read_bytes(Path(path, each)), f"{place}/{each}")
+        for each, entry in before.items()
+    )
+    return None if same else Change(path, place)

@@ -1,22 +1,99 @@
-"""Settings of the gate, and their values for a file."""
+"""Settings of the gate: levels of findings, the file of settings, and its schema."""
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, fields, replace
 from datetime import date
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, get_args
 
 from vhlo_tools.files import SET_ASIDE, is_url
+from vhlo_tools.findings import FindingKind
 from vhlo_tools.records import dataclass
+from vhlo_tools.spec import known_explanations, known_features
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-    from vhlo_tools.gate.levels import Levels
+    from vhlo_tools.findings import Finding, Level
+    from vhlo_tools.gate.keys import KeyPlace
+
+# Levels of features: denied, warned of, or allowed
+
+
+LevelSetting = Literal["deny", "warn", "allow"]
+LEVELS: Final[tuple[LevelSetting, ...]] = get_args(LevelSetting)
+
+#: Levels by ids of features, globs of ids, or kinds. An id takes precedence over a glob, a longer glob over a shorter
+#: one, and all of these over a kind; of two globs of the same length, the stricter level applies.
+Levels = Mapping[str, LevelSetting]
+
+#: The kinds of findings, which are names of levels too.
+KINDS: Final = get_args(FindingKind)
+_AS_LEVEL: Final[Mapping[LevelSetting, Level]] = {"deny": "error", "warn": "warning"}
+#: The characters that make a name a glob.
+WILD: Final = "*?["
+
+
+def level_of(finding: Finding, layers: Sequence[Levels]) -> LevelSetting | None:
+    """Later layers win; ``None`` if no layer sets a level."""
+    for levels in reversed(layers):
+        globs = [name for name in levels if _is_glob(name) and fnmatchcase(finding.feature, name)]
+        globs.sort(key=lambda name: (-len(name), LEVELS.index(levels[name])))
+        for name in (finding.feature, *globs, finding.kind):
+            if name in levels:
+                return levels[name]
+    return None
+
+
+def apply_levels(findings: Sequence[Finding], layers: Sequence[Levels]) -> tuple[list[Finding], list[Finding]]:
+    """Return the findings that are not allowed, with their levels, and those that are allowed."""
+    left, allowed = [], []
+    for finding in findings:
+        setting = level_of(finding, layers)
+        if setting == "allow":
+            allowed.append(finding)
+        else:
+            left.append(replace(finding, level=_AS_LEVEL[setting]) if setting else finding)
+    return left, allowed
+
+
+def problem_with(name: str) -> str | None:
+    """Return the error in ``name`` as the key of a level; ``None`` if it is valid."""
+    if name in KINDS:
+        return None
+    ids = [feature.id for feature in known_features()] + [explanation.id for explanation in known_explanations()]
+    if _is_glob(name):
+        if any(fnmatchcase(each.rstrip("*"), name) or _may_begin(name, each) for each in ids):
+            return None
+        return f"{name!r} matches no feature: `vhlo spec list` shows them"
+    if any(name == each or (each.endswith("*") and name.startswith(each[:-1])) for each in ids):
+        return None
+    # Imported here because few names are misspelt.
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, [*ids, *KINDS], n=3) or [each for each in ids if name.lower() in each.lower()]
+    hint = f"did you mean {' or '.join(near)}?" if near else "`vhlo spec list` shows them"
+    return f"{name!r} is not a feature, a glob of features or a kind ({', '.join(KINDS)}): {hint}"
+
+
+def _is_glob(name: str) -> bool:
+    return any(sign in name for sign in WILD)
+
+
+def _may_begin(pattern: str, known: str) -> bool:
+    """Whether a glob matches some of the ids that ``known`` stands for, such as ``withdrawn_*``."""
+    return known.endswith("*") and pattern.startswith(known[:-1])
+
+
+# Settings of the gate, and their values for a file
+
 
 COMMAND_LINE: Final = "command line"
 DEFAULT: Final = "default"
@@ -166,3 +243,77 @@ def _spec(patterns: tuple[str, ...]) -> GitIgnoreSpec:
     from pathspec import GitIgnoreSpec  # imported here because few runs need it
 
     return GitIgnoreSpec.from_lines(patterns)
+
+
+# JSON schemas of tables in a settings file, for editors, from the same table of keys that the reader uses
+#
+# They are of draft 7, the newest that the editors' extensions for TOML read. Rules that no schema can express, such as
+# whether a target exists, are checked by the reader only.
+
+
+_T = TypeVar("_T")
+
+Schema = dict[str, Any]
+
+#: The schema of a string that is not blank, and of one or a list of these.
+TEXT: Final[Schema] = {"type": "string", "pattern": r"\S"}
+TEXTS: Final[Schema] = {"anyOf": [TEXT, {"type": "array", "items": TEXT}]}
+
+_DRAFT: Final = "http://json-schema.org/draft-07/schema#"
+_ATTRIBUTE: Final = re.compile(r"    (\w+): (.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class ValueKind(Generic[_T]):
+    """Reader and schema of the values that a key may have."""
+
+    read: Callable[[Any, KeyPlace], _T]  # raises SettingsError for a value at a place
+    #: A function because it may list every feature; the schema may accept more than ``read``.
+    schema: Callable[[], Schema]
+
+    def __call__(self, value: Any, place: KeyPlace) -> _T:
+        return self.read(value, place)
+
+
+def value_kind(
+    schema: Schema | Callable[[], Schema],
+) -> Callable[[Callable[[Any, KeyPlace], _T]], ValueKind[_T]]:
+    return lambda read: ValueKind(read, schema if callable(schema) else lambda: schema)
+
+
+def one_or_more(each: Schema) -> Schema:
+    return {"anyOf": [each, {"type": "array", "items": each, "minItems": 1}]}
+
+
+def table_schema(keys: Mapping[str, ValueKind[Any]], owner: type, required: Sequence[str] = ()) -> Schema:
+    """Return the schema of a table; the docstring of the dataclass ``owner`` describes its keys."""
+    said, defaults = dict(_attributes(owner)), {each.name: each.default for each in fields(owner)}
+    properties = {}
+    for key, kind in keys.items():
+        name = key.replace("-", "_")
+        described = {"description": said[name]} if name in said else {}
+        default = {"default": defaults[name]} if isinstance(defaults[name], bool | str) else {}
+        properties[key] = {**described, **default, **kind.schema()}
+    table = {"type": "object", "properties": properties, "additionalProperties": False}
+    return {**table, "required": list(required)} if required else table
+
+
+def within(schema: Schema, *path: str) -> Schema:
+    """Return the schema of a table that has ``schema`` at a path of keys, and anything else."""
+    for key in reversed(path):
+        schema = {"type": "object", "properties": {key: schema}}
+    return schema
+
+
+def document_schema(table: Schema, title: str) -> Schema:
+    """Return the schema of a whole file, complete in itself: editors follow no relative references."""
+    return {"$schema": _DRAFT, "title": title, **table}
+
+
+def _attributes(owner: type) -> Iterator[tuple[str, str]]:
+    """Yield names and descriptions of the attributes in a docstring; none if Python has dropped docstrings."""
+    _, _, section = (inspect.getdoc(owner) or "").partition("Attributes:\n")
+    # A description goes on in lines that are indented more.
+    for line in re.sub(r"\n {5,}", " ", section).splitlines():
+        if found := _ATTRIBUTE.fullmatch(line):
+            yield found[1], found[2].replace("``", "`")

@@ -13,7 +13,7 @@ from vhlo_tools.gate.settings import Settings
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
-    from vhlo_tools.reporting import Answer
+    from vhlo_tools.gate.report_model import Answer
     from vhlo_tools.stores import AnyExecutor
 
 _Path = str | PathLike[str]

@@ -10,7 +10,7 @@ from vhlo_tools.lazy import lazy_exports
 if TYPE_CHECKING:
     from vhlo_tools.upstream.guard import guarded
     from vhlo_tools.upstream.optimizer import run_opt
-    from vhlo_tools.upstream.streams import Streams
+    from vhlo_tools.upstream.tool import Streams
     from vhlo_tools.upstream.translator import run_translate
 else:
     __getattr__, __dir__ = lazy_exports(__name__)

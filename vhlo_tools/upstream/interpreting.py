@@ -25,10 +25,10 @@ from vhlo_tools.execution import (
 from vhlo_tools.program import Program
 from vhlo_tools.records import dataclass
 from vhlo_tools.upstream import tensor_text
-from vhlo_tools.upstream.check_dialect.check_ops import constant_of
-from vhlo_tools.upstream.check_dialect.checks import (
+from vhlo_tools.upstream.check_dialect import (
     CheckFailedError,
     ProbeFolder,
+    constant_of,
     expect_almost_eq,
     expect_close,
     expect_eq,

@@ -13,11 +13,9 @@ from vhlo_tools.bindings import Toolbox
 from vhlo_tools.upstream.arguments import Arguments, Option, UsageError, help_text, parse_arguments
 from vhlo_tools.upstream.guard import note
 from vhlo_tools.upstream.own_passes import prepare
-from vhlo_tools.upstream.parsing import parse
 from vhlo_tools.upstream.pipelines import MODULE, Passes, Stage
-from vhlo_tools.upstream.printing import PRINTING, printed, settings_of
-from vhlo_tools.upstream.streams import Streams
-from vhlo_tools.upstream.tool import COMMON, IGNORED, Job, has_answered, process, reported
+from vhlo_tools.upstream.text import PRINTING, parse, printed, settings_of
+from vhlo_tools.upstream.tool import COMMON, IGNORED, Job, Streams, has_answered, process, reported
 
 _OWN: Final = (
     Option("pass-pipeline", "Textual description of the pass pipeline to run", "value", alias="p"),
@@ -148,7 +146,7 @@ class _Optimizer:
         return f"{text}\nPasses, each an option of its own:\n\n{self._passes_text()}"
 
     def _passes_text(self) -> str:
-        from vhlo_tools.upstream.pass_listing import list_passes
+        from vhlo_tools.upstream.pipelines import list_passes
 
         return list_passes(self._toolbox)
 
@@ -157,6 +155,6 @@ class _Optimizer:
 
 
 def _known_passes() -> list[str]:
-    from vhlo_tools.upstream.pass_listing import known_passes
+    from vhlo_tools.upstream.pipelines import known_passes
 
     return known_passes()

@@ -1,20 +1,129 @@
-"""Convert passes given as flags to pipelines, as upstream's program does.
-
-Source: ``mlir/lib/Pass/PassRegistry.cpp`` in llvm/llvm-project, and ``stablehlo/transforms/PassPipelines.cpp`` in
-openxla/stablehlo.
-"""
+"""Pipelines of passes: their text, their passes, and the list of all passes."""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
+from functools import cache
+from importlib.metadata import version
+from importlib.resources import files
 from typing import Final
 
 from vhlo_tools.bindings import Toolbox
 from vhlo_tools.records import dataclass
 from vhlo_tools.upstream.arguments import UsageError
 from vhlo_tools.upstream.own_passes import OWN_PASSES, OwnPass
+
+# Scanner of MLIR text, with nesting determined by brackets and strings
+
+
+_SPACE: Final = re.compile(r"(?:\s|//[^\n]*)*")
+_WORD: Final = re.compile(r"[!#]?[\w$.-]+")
+_STRING: Final = re.compile(r'"(?:\\.|[^"\\])*"')
+_CLOSING: Final = {"<": ">", "[": "]", "{": "}", "(": ")"}
+
+
+class MismatchError(Exception):
+    """A syntax error; ``expected`` is the expected syntax, in MLIR's terms."""
+
+    def __init__(self, expected: str, position: int) -> None:
+        super().__init__(f"expected {expected}")
+        self.position = position
+
+
+@dataclass(slots=True)
+class Scanner:
+    text: str
+    position: int = 0
+
+    def peek(self) -> str:
+        """Skip spaces and comments, and return the next character; an empty string at the end."""
+        if match := _SPACE.match(self.text, self.position):
+            self.position = match.end()
+        return self.text[self.position : self.position + 1]
+
+    def skips(self, literal: str) -> bool:
+        """Return whether a literal comes next, and advance past it if so."""
+        before = self.position
+        self.peek()
+        if not self.text.startswith(literal, self.position):
+            self.position = before
+            return False
+        self.position += len(literal)
+        return True
+
+    def expect(self, literal: str) -> None:
+        if not self.skips(literal):
+            self.peek()
+            raise MismatchError(f"'{literal}'", self.position)
+
+    def take(self, pattern: re.Pattern[str], what: str) -> str:
+        """Advance past the text of ``pattern``, which must come next; ``what`` is its syntax in MLIR's terms."""
+        self.peek()
+        match = pattern.match(self.text, self.position)
+        if match is None:
+            raise MismatchError(what, self.position)
+        self.position = match.end()
+        return match[0]
+
+    def word(self, what: str) -> str:
+        return self.take(_WORD, what)
+
+    def string(self) -> str:
+        """Return the string that must come next, with its quotes, and advance past it."""
+        return self.take(_STRING, "string")
+
+    def bracketed(self) -> str:
+        """Return the bracketed text that comes next, with its brackets; an empty string if no bracket comes next."""
+        if self.peek() not in _CLOSING:
+            return ""
+        start, closing = self.position, []
+        while self.position < len(self.text):
+            character = self.text[self.position]
+            if character == '"':
+                self.string()
+                continue
+            if self.text.startswith("//", self.position):
+                self.peek()
+                continue
+            # The arrow of a function type is not a closing bracket.
+            self.position += 2 if self.text.startswith("->", self.position) else 1
+            if character in _CLOSING:
+                closing.append(_CLOSING[character])
+            elif character == closing[-1]:
+                closing.pop()
+                if not closing:
+                    return self.text[start : self.position]
+        raise MismatchError(f"'{closing[-1]}'", self.position)
+
+    def type(self) -> str:
+        word = self.word("type")
+        return word + (self.bracketed() if self.text[self.position : self.position + 1] == "<" else "")
+
+
+def parts_of(text: str) -> list[str]:
+    """Split bracketed text that MLIR has printed, given with its brackets, at the commas."""
+    scanner = Scanner(text[1:-1])
+    parts, start = [], 0
+    while character := scanner.peek():
+        if character == '"':
+            scanner.string()
+        elif not scanner.bracketed():
+            if character == ",":
+                parts.append(scanner.text[start : scanner.position].strip())
+                start = scanner.position + 1
+            scanner.position += 1
+    last = scanner.text[start:].strip()
+    return [*parts, last] if last else parts
+
+
+# Convert passes given as flags to pipelines, as upstream's program does
+#
+# Source: ``mlir/lib/Pass/PassRegistry.cpp`` in llvm/llvm-project, and ``stablehlo/transforms/PassPipelines.cpp`` in
+# openxla/stablehlo.
+
 
 #: The default op that passes run on.
 MODULE: Final = "builtin.module"
@@ -165,3 +274,76 @@ def _elements(inner: str) -> Iterator[str]:
 def _name_of(element: str) -> str:
     match = _NAME.match(element)
     return match[0] if match else ""
+
+
+# List and describe the passes of a provider
+#
+# A provider only answers whether it has a pass of a given name, so ``passes.toml`` contains the names.
+
+
+_OWN_GROUP: Final = "Of this program"
+_WIDTH: Final = 52
+
+
+@cache
+def described_passes() -> Mapping[str, Mapping[str, str]]:
+    """Return the description of each pass, by name, in groups by subject."""
+    text = files("vhlo_tools.upstream").joinpath("passes.toml").read_text(encoding="utf-8")
+    groups: dict[str, Mapping[str, str]] = tomllib.loads(text)
+    own = {name: each.description for name, each in OWN_PASSES.items()}
+    own |= {name: f"Pipeline of {', '.join(each.split('{')[0] for each in parts)}" for name, parts in PIPELINES.items()}
+    of_library = {name for group in groups.values() for name in group}
+    return {**groups, _OWN_GROUP: {name: text for name, text in own.items() if name not in of_library}}
+
+
+def known_passes() -> list[str]:
+    """The provider may lack some of these passes."""
+    return [name for group in described_passes().values() for name in group]
+
+
+def list_passes(toolbox: Toolbox) -> str:
+    return "\n".join(
+        line
+        for title, group in described_passes().items()
+        for line in _group(title, list(_entries(toolbox, title, group)))
+    )
+
+
+def _group(title: str, entries: list[str]) -> Iterator[str]:
+    if entries:
+        yield f"{title}:"
+        yield from entries
+        yield ""
+
+
+def _entries(toolbox: Toolbox, title: str, group: Mapping[str, str]) -> Iterator[str]:
+    for name, description in sorted(group.items()):
+        options = _own_options(name) if title == _OWN_GROUP else _options(toolbox, name)
+        if options is None:
+            continue
+        yield f"  --{name}".ljust(_WIDTH) + f" - {description}"
+        if options:
+            yield f"      options: {options}"
+
+
+def _own_options(name: str) -> str:
+    own = OWN_PASSES.get(name)
+    return " ".join(f"{key}={value}" for key, value in own.options.items()) if own and own.options else ""
+
+
+def _options(toolbox: Toolbox, name: str) -> str | None:
+    """Return the options with their defaults; ``None`` if the provider lacks the pass."""
+    # With the name of an op as anchor, passes for other ops are rejected; `any` accepts all passes.
+    said = toolbox.described(f"any({name})")
+    if said is None:
+        return None
+    inner = said.removeprefix("any(").removesuffix(")")
+    options = inner.removeprefix(name)
+    if not inner.startswith(name) or not options.startswith("{"):
+        return ""  # a pipeline, which is printed as its passes
+    return " ".join(options[1:-1].split())
+
+
+def version_text(toolbox: Toolbox) -> str:
+    library = toolbox.provider.library
+    return f"vhlo_tools {version('vhlo-tools')}, with {library.name} (StableHLO {library.current})\n"

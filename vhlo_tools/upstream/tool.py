@@ -1,24 +1,75 @@
-"""Common parts of both programs: split the input, collect diagnostics, and print or verify these.
-
-Source: ``mlir/lib/Tools/mlir-opt/MlirOptMain.cpp`` and ``mlir/lib/Tools/mlir-translate/MlirTranslateMain.cpp`` in
-llvm/llvm-project.
-"""
+"""What both programs share: streams, options, and exit codes."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from functools import partial
-from typing import Final
+from pathlib import Path
+from typing import BinaryIO, Final
 
 from vhlo_tools.bindings import Context, FilePosition, Remark, Toolbox, get_provider
 from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.records import dataclass
 from vhlo_tools.upstream.arguments import Arguments, Option, UsageError
-from vhlo_tools.upstream.diagnostic_printing import DiagnosticPrinter
+from vhlo_tools.upstream.diagnostics import DiagnosticPrinter
 from vhlo_tools.upstream.guard import note, noted
 from vhlo_tools.upstream.sources import DEFAULT_MARKER, STANDARD, SourceText, read_source, split_source
-from vhlo_tools.upstream.streams import Output, Streams
+
+# Standard streams and output of a program
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    stdin: BinaryIO
+    stdout: BinaryIO
+    stderr: BinaryIO
+
+    @classmethod
+    def of_process(cls) -> Streams:
+        return cls(sys.stdin.buffer, sys.stdout.buffer, sys.stderr.buffer)
+
+    def say(self, text: str) -> None:
+        self.stderr.write(text.encode(errors="surrogateescape"))
+        self.stderr.flush()
+
+
+@dataclass(slots=True)
+class Output:
+    """The results of a program, which are written at its end."""
+
+    path: str  # ``-`` for stdout
+    streams: Streams
+    _pieces: list[bytes] = field(default_factory=list)
+
+    def write(self, data: bytes | str) -> None:
+        self._pieces.append(data if isinstance(data, bytes) else data.encode(errors="surrogateescape"))
+
+    @property
+    def data(self) -> bytes:
+        return b"".join(self._pieces)
+
+    def finish(self, *, is_good: bool) -> None:
+        """Write all results: to a file only after success, to stdout always."""
+        if self.path == STANDARD:
+            self.streams.stdout.write(self.data)
+            self.streams.stdout.flush()
+        elif is_good:
+            # Imports that few runs need are local, because they would slow down each start.
+            from vhlo_tools.files import write_atomically
+
+            try:
+                write_atomically(Path(self.path), self._pieces, force=True)
+            except OSError as error:
+                raise UsageError(f"cannot open output file '{self.path}': {error.strerror}") from error
+
+
+# Common parts of both programs: split the input, collect diagnostics, and print or verify these
+#
+# Source: ``mlir/lib/Tools/mlir-opt/MlirOptMain.cpp`` and ``mlir/lib/Tools/mlir-translate/MlirTranslateMain.cpp`` in
+# llvm/llvm-project.
+
 
 _LEVELS: Final = ("", "all", "only-expected")
 
@@ -75,7 +126,7 @@ def _listener(
     """Return a receiver of diagnostics, and a function that returns the final success from that of the work."""
     level = arguments.text("verify-diagnostics")
     if level is not None:
-        from vhlo_tools.upstream.expectations import Verifier
+        from vhlo_tools.upstream.diagnostics import Verifier
 
         verifier = Verifier(source, streams.say, only_expected=level == "only-expected")
         # The success of the work does not matter: a failure may be expected.
@@ -180,7 +231,7 @@ def has_answered(
 
     def version() -> str:
         # Not imported at the top: it is rarely needed, and would slow down each start.
-        from vhlo_tools.upstream.pass_listing import version_text
+        from vhlo_tools.upstream.pipelines import version_text
 
         return version_text(toolbox)
 

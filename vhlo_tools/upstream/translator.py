@@ -13,11 +13,9 @@ from typing import Any, Final
 from vhlo_tools.bindings import Toolbox
 from vhlo_tools.upstream.arguments import Arguments, Option, UsageError, help_text, parse_arguments
 from vhlo_tools.upstream.guard import note
-from vhlo_tools.upstream.parsing import parse
-from vhlo_tools.upstream.printing import PRINTING, printed, settings_of
 from vhlo_tools.upstream.sources import STANDARD, SourceText
-from vhlo_tools.upstream.streams import Output, Streams
-from vhlo_tools.upstream.tool import COMMON, IGNORED, Job, has_answered, process, reported
+from vhlo_tools.upstream.text import PRINTING, parse, printed, settings_of
+from vhlo_tools.upstream.tool import COMMON, IGNORED, Job, Output, Streams, has_answered, process, reported
 
 _TRANSLATIONS: Final = (
     Option("serialize", "Serialize StableHLO program into a portable artifact"),
@@ -109,7 +107,7 @@ class _Translator:
 
     def interpret(self, job: Job) -> bool:
         # Not imported at the top, because they import numpy and much of the toolkit.
-        from vhlo_tools.upstream.check_dialect.checks import ProbeFolder
+        from vhlo_tools.upstream.check_dialect import ProbeFolder
         from vhlo_tools.upstream.interpreting import Interpretation
         from vhlo_tools.upstream.tensor_text import value_text
 
@@ -136,7 +134,7 @@ class _Translator:
     def _inputs(self, job: Job) -> list[Any] | None:
         """Return ``None`` after an error, which was emitted."""
         from vhlo_tools.upstream.interpreting import TypedArray
-        from vhlo_tools.upstream.scanner import parts_of
+        from vhlo_tools.upstream.pipelines import parts_of
         from vhlo_tools.upstream.tensor_text import array_of
 
         text = self._arguments.text("args")

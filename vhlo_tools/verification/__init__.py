@@ -15,7 +15,16 @@ if TYPE_CHECKING:
         engine_alone,
         verify_on_engines,
     )
-    from vhlo_tools.verification.rounds import Round, VerificationReport, compare_outputs, verify_executables
-    from vhlo_tools.verification.schedule import drawings
+    from vhlo_tools.verification.golden import (
+        Record,
+        Replayed,
+        StoredArray,
+        read_record,
+        records_in,
+        replay,
+        replay_folder,
+        write_record,
+    )
+    from vhlo_tools.verification.rounds import Round, VerificationReport, compare_outputs, drawings, verify_executables
 else:
     __getattr__, __dir__ = lazy_exports(__name__)

@@ -14,8 +14,7 @@ import numpy as np
 from vhlo_tools.bindings import CALLEES
 from vhlo_tools.execution import ARGUMENT, CONTROL_FLOW, Executable, Probe, ProbedValue, ProbeSite
 from vhlo_tools.records import dataclass
-from vhlo_tools.verification.comparison import Comparison, Tolerance, compare
-from vhlo_tools.verification.value_matching import Key, key_of, matching_sites
+from vhlo_tools.verification.comparison import Comparison, Key, Tolerance, compare, key_of, matching_sites
 
 #: Ops that return results of nested or called ops: those are to be reported instead.
 _ENTERED: Final = CONTROL_FLOW | CALLEES.keys()

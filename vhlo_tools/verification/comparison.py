@@ -1,13 +1,130 @@
-"""Comparison of outputs: the distance of their elements, its maximum, and whether it is within a tolerance."""
+"""Comparison of arrays and of values: tolerances, NaN, and which result is which."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from difflib import SequenceMatcher
 from typing import Any, Final
 
 import numpy as np
 
+from vhlo_tools.execution import ProbedValue, ProbeSite
 from vhlo_tools.records import dataclass
-from vhlo_tools.verification.floats import is_complex, is_float, parts, ulp_distance
+
+# Distances of floats in units in the last place, for every float type of numpy and ml_dtypes
+
+
+_BITS: Final = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+#: Unsigned types, whose bits are in the order of their values.
+_UNSIGNED: Final = frozenset({"float8_e8m0fnu"})
+#: The number of bits of floats that have fewer bits than their bytes.
+_NARROW: Final = {"float4_e2m1fn": 4, "float6_e2m3fn": 6, "float6_e3m2fn": 6}
+
+#: The distance of a number from NaN.
+_ULPS_APART: Final = np.iinfo(np.uint64).max
+
+
+def is_complex(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind == "c"
+
+
+def is_float(dtype: np.dtype[Any]) -> bool:
+    """Of numpy, or of ml_dtypes."""
+    return dtype.kind == "f" or "float" in dtype.name
+
+
+def parts(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A complex array gets a last dimension of two floats; any other array is unchanged."""
+    if not is_complex(array.dtype):
+        return array
+    return np.stack([array.real, array.imag], axis=-1)
+
+
+def ulp_distance(found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Zeros of both signs are equal, and so are all NaNs; a NaN has the largest distance from every number."""
+    one, other = _ordered(found), _ordered(expected)
+    # A difference of signed 64-bit integers may need 64 unsigned bits: it wraps around to exactly that.
+    with np.errstate(over="ignore"):
+        distance = np.where(one > other, one - other, other - one).astype(np.uint64)
+    nans = _isnan(found), _isnan(expected)
+    distance = np.where(nans[0] & nans[1], np.uint64(0), distance)
+    return np.where(nans[0] ^ nans[1], np.uint64(_ULPS_APART), distance)
+
+
+def _isnan(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    # In every type, only NaN is not equal to itself.
+    found: np.ndarray[Any, Any] = np.asarray(array != array)
+    return found
+
+
+def _ordered(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Integers in the order of the floats, without gaps."""
+    array = np.ascontiguousarray(array)
+    bits = array.view(_BITS[array.dtype.itemsize])
+    if array.dtype.name in _UNSIGNED:
+        return bits.astype(np.int64)
+    sign = _NARROW.get(array.dtype.name, array.dtype.itemsize * 8) - 1
+    magnitude = (bits & bits.dtype.type((1 << sign) - 1)).astype(np.int64)
+    return np.asarray(np.where(bits >> bits.dtype.type(sign) & bits.dtype.type(1), -magnitude, magnitude))
+
+
+# Matching of corresponding values of two programs
+
+
+#: The key of a result of an op: the position of the op, and the number of the result.
+Key = tuple[str, int]
+
+
+def key_of(site: ProbeSite) -> Key:
+    return site.path, site.result
+
+
+def matching_sites(before: Sequence[ProbedValue], after: Sequence[ProbedValue]) -> dict[Key, Key]:
+    """Sites match by location and name of their ops if unique, otherwise by the order of ops of equal name and type.
+
+    Where ops replace others, each is matched with the one at its position if there are as many and the types are equal,
+    otherwise the last with the last: the final result of both.
+    """
+    pairs: dict[Key, Key] = {}
+    located = _once(after, _location)
+    for each, value in _once(before, _location).items():
+        if each in located and value.dtype == located[each].dtype and value.shape == located[each].shape:
+            pairs[key_of(value.site)] = key_of(located[each].site)
+    taken = set(pairs.values())
+    one = [value for value in before if key_of(value.site) not in pairs]
+    other = [value for value in after if key_of(value.site) not in taken]
+    pairs.update((key_of(a.site), key_of(b.site)) for a, b in _aligned(one, other))
+    return pairs
+
+
+def _aligned(before: Sequence[ProbedValue], after: Sequence[ProbedValue]) -> Iterator[tuple[ProbedValue, ProbedValue]]:
+    matcher = SequenceMatcher(None, list(map(_kind, before)), list(map(_kind, after)), autojunk=False)
+    for tag, start, end, start_, end_ in matcher.get_opcodes():
+        one, other = before[start:end], after[start_:end_]
+        if tag == "replace" and len(one) != len(other):
+            one, other = one[-1:], other[-1:]
+        if tag in ("equal", "replace"):
+            yield from (pair for pair in zip(one, other, strict=True) if _kind(pair[0])[2:] == _kind(pair[1])[2:])
+
+
+def _kind(value: ProbedValue) -> tuple[Hashable, ...]:
+    return value.site.op, value.site.result, value.dtype, value.shape
+
+
+def _location(value: ProbedValue) -> Hashable:
+    # A position in unnamed text does not identify the origin of the op.
+    known = value.site.location and not value.site.location.startswith('"-":')
+    return (value.site.location, value.site.op, value.site.result) if known else None
+
+
+def _once(values: Sequence[ProbedValue], identity: Callable[[ProbedValue], Hashable]) -> dict[Hashable, ProbedValue]:
+    """Only values with a unique identity."""
+    numbers = Counter(map(identity, values))
+    return {each: value for value in values if (each := identity(value)) is not None and numbers[each] == 1}
+
+
+# Comparison of outputs: the distance of their elements, its maximum, and whether it is within a tolerance
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,10 +35,9 @@ from vhlo_tools.files import (
 )
 from vhlo_tools.files.mapping import join, view
 from vhlo_tools.gate.baseline import Baseline
-from vhlo_tools.gate.reading import load_settings
-from vhlo_tools.golden.array_files import read_array
-from vhlo_tools.golden.record import read_record
+from vhlo_tools.gate.examination import load_settings
 from vhlo_tools.stores import Journal, MigrationSettings
+from vhlo_tools.verification.golden import read_array, read_record
 
 MUTATORS: Mapping[str, Callable[[random.Random, bytes, bytes], bytes]] = {
     "artifact": mutate_bytecode,

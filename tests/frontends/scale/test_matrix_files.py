@@ -12,7 +12,7 @@ from support.corpus import EXAMPLES
 from support.vhlo_process import vhlo
 
 import vhlo_tools as vt
-from vhlo_tools.confirmation import Cell, Matrix, ReleaseFacts, draw_matrix
+from vhlo_tools.releases import Cell, Matrix, ReleaseFacts, draw_matrix
 
 RELEASE = "jaxlib==0.8.3"
 

@@ -17,11 +17,9 @@ from support.gate_programs import DeadlyExaminer, blocked, fill_with_kinds, writ
 import vhlo_tools as vt
 from vhlo_tools.api import resolve_target
 from vhlo_tools.cli.main import main
-from vhlo_tools.gate import Gate, Settings
-from vhlo_tools.gate.contents import Content
-from vhlo_tools.gate.distribution import DistributedExaminations
-from vhlo_tools.gate.examinations import Request
-from vhlo_tools.reporting import FORMATS, Question
+from vhlo_tools.gate import FORMATS, Gate, Question, Settings
+from vhlo_tools.gate.examinations import DistributedExaminations, Request
+from vhlo_tools.gate.listing import Content
 
 #: Of connections to processes that were killed, in the library.
 pytestmark = [

@@ -15,8 +15,7 @@ from support.corpus_files import corpus_files
 from support.npm_packages import npm_file
 
 import vhlo_tools as vt
-from vhlo_tools.graphs import Picture, dot_lines, mermaid_lines, picture_of, program_graph, svg_lines
-from vhlo_tools.pages import layout_worker
+from vhlo_tools.viewing import Picture, dot_lines, layout_worker, mermaid_lines, picture_of, program_graph, svg_lines
 
 GRAPHVIZ = ("@hpcc-js/wasm-graphviz@1.29.2", "dist/index.js")
 MERMAID = ("mermaid@11.17.2", "dist/mermaid.min.js")

@@ -23,8 +23,8 @@ from support.corpus_files import corpus_files
 from support.large_artifacts import write_artifact_of_ops
 
 import vhlo_tools as vt
-from vhlo_tools.graphs import program_graph
 from vhlo_tools.integrations.model_explorer import configuration, model_graphs, node_data
+from vhlo_tools.viewing import program_graph
 
 EXTENSION = "vhlo_tools.integrations.model_explorer"
 FORMS = ("stablehlo", "vhlo")

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from vhlo_tools.bytecode import Printer, attributes_of
-from vhlo_tools.graphs import Group, ProgramGraph
 from vhlo_tools.integrations.extras import require_extra
 from vhlo_tools.printable import printable
+from vhlo_tools.viewing import Group, ProgramGraph
 
 if TYPE_CHECKING:
-    from vhlo_tools.graphs import Value
+    from vhlo_tools.viewing import Value
 
 Form = Literal["stablehlo", "vhlo"]
 
@@ -30,7 +30,7 @@ _SLASH: Final = "\N{DIVISION SLASH}"
 def model_graphs(graph: ProgramGraph, form: Form = "stablehlo") -> list[Any]:
     """Return a ``Graph`` of Model Explorer for each function; a call leads to the graph of its function.
 
-    Groups are those of :mod:`vhlo_tools.graphs`. The form ``stablehlo`` has names as in programs, ``vhlo`` as in the
+    Groups are those of :mod:`vhlo_tools.viewing`. The form ``stablehlo`` has names as in programs, ``vhlo`` as in the
     file.
     """
     require_extra("model-explorer", PURPOSE, "model_explorer")

@@ -23,10 +23,10 @@ from vhlo_tools.artifact import Artifact
 from vhlo_tools.bindings import get_provider
 from vhlo_tools.compat import resolve_target
 from vhlo_tools.errors import VhloToolsError
-from vhlo_tools.graphs import ProgramGraph, program_graph
 from vhlo_tools.integrations.model_explorer.conversion import Form, model_graphs
 from vhlo_tools.integrations.model_explorer.node_data import NodeDataKind, node_data
 from vhlo_tools.spec import minimum_version
+from vhlo_tools.viewing import ProgramGraph, program_graph
 
 if TYPE_CHECKING:
     # Model Explorer says no types; its classes register those that are derived from them.

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from vhlo_tools.aliasing import format_index
-from vhlo_tools.graphs import Group, ProgramGraph
 from vhlo_tools.integrations.extras import require_extra
 from vhlo_tools.integrations.model_explorer.conversion import PURPOSE, argument_id, functions, graph_id, op_id
 from vhlo_tools.spec import minimum_version, newest_version
 from vhlo_tools.version import Version
+from vhlo_tools.viewing import Group, ProgramGraph
 
 if TYPE_CHECKING:
     from vhlo_tools.findings import Level

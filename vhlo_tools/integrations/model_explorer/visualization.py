@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.bindings import get_provider
 from vhlo_tools.compat import resolve_target
-from vhlo_tools.graphs import program_graph
 from vhlo_tools.integrations.extras import require_extra
 from vhlo_tools.integrations.model_explorer.conversion import PURPOSE, Form
 from vhlo_tools.integrations.model_explorer.node_data import NodeDataKind, node_data
+from vhlo_tools.viewing import program_graph
 
 if TYPE_CHECKING:
     from vhlo_tools.version import Version

@@ -1,0 +1,176 @@
+"""Reports as annotations of GitHub, code quality of GitLab, and JUnit."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+from xml.etree import ElementTree
+
+from vhlo_tools.gate.report_model import fingerprints, identity_of, path_from, source_path
+from vhlo_tools.gate.text_report import verdict_lines
+from vhlo_tools.printable import printable, printable_lines
+
+if TYPE_CHECKING:
+    from vhlo_tools.findings import Finding
+    from vhlo_tools.gate.report_model import Answer, Identity, Scope, Verdict
+
+# Findings as commands of GitHub's runners, which show them as annotations in the diff of a change
+#
+# The commands and their escape sequences are those of actions/toolkit, packages/core/src/command.ts.
+
+
+_COMMANDS: Final = {"error": "error", "warning": "warning", "note": "notice"}
+_IN_MESSAGES: Final = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
+_IN_PROPERTIES: Final = _IN_MESSAGES | str.maketrans({":": "%3A", ",": "%2C"})
+
+
+def github_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
+    for answer in answers:
+        if answer.error is not None:
+            path = path_from(scope.folder, answer.path)
+            yield _command("error", answer.error, file=path, title="vhlo: cannot be checked")
+        for verdict in answer.verdicts:
+            yield from (_finding(scope, answer, verdict, finding) for finding in _merged(verdict.new))
+
+
+def _merged(findings: Iterable[Finding]) -> list[Finding]:
+    """Merge findings that would be displayed identically: several ops may come from one line.
+
+    A finding about the encoding applies to the whole file: it is reported once, at the first place.
+    """
+    merged: dict[Finding, Finding] = {}
+    for finding in findings:
+        key = replace(finding, path=None, count=1)
+        if finding.kind == "encoding":
+            key = replace(key, op=None, function=None, location=None)
+        first = merged.get(key)
+        merged[key] = replace(first, count=first.count + finding.count) if first else replace(finding, path=None)
+    return list(merged.values())
+
+
+def _finding(scope: Scope, answer: Answer, verdict: Verdict, finding: Finding) -> str:
+    place = finding.location
+    times = f" ({finding.count} times)" if finding.count > 1 else ""
+    remedy = f"\n{finding.remedy}" if finding.remedy else ""
+    return _command(
+        _COMMANDS[finding.level],
+        f"{finding.message}{times}\n{answer.path} for {verdict.question}{remedy}",
+        file=source_path(scope.folder, answer.path, finding),
+        line=place.line if place else 0,
+        col=place.column if place else 0,
+        title=f"vhlo: {finding.feature}",
+    )
+
+
+def _command(command: str, message: str, **properties: str | int) -> str:
+    given = {key: printable(str(value)) for key, value in properties.items() if value}
+    said = ",".join(f"{key}={value.translate(_IN_PROPERTIES)}" for key, value in given.items())
+    return f"::{command} {said}::{printable_lines(message).translate(_IN_MESSAGES)}\n"
+
+
+# Findings as a code quality report of GitLab, which shows them in the diff of a merge request
+#
+# The format is the part of Code Climate's issues that GitLab's documentation, "Code Quality report format", asks for.
+
+
+_SEVERITIES: Final = {"error": "major", "warning": "minor", "note": "info"}
+
+
+def gitlab_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
+    issues: list[dict[str, Any]] = []
+    found: list[tuple[Answer, Verdict, Finding]] = []
+    for answer in answers:
+        if answer.error is not None:
+            path = path_from(scope.folder, answer.path)
+            digest = sha256(f"unreadable:{path}".encode("utf-8", "surrogateescape")).hexdigest()
+            issues.append(_issue("unreadable", answer.error, "critical", digest, path, 1))
+        found += [(answer, verdict, finding) for verdict, finding in answer.findings]
+    for (answer, verdict, finding), fingerprint in zip(found, fingerprints(_identities(scope, found)), strict=True):
+        remedy = f"; {finding.remedy}" if finding.remedy else ""
+        issues.append(
+            _issue(
+                finding.feature,
+                f"{finding.message} ({answer.path} for {verdict.question}){remedy}",
+                _SEVERITIES[finding.level],
+                fingerprint,
+                source_path(scope.folder, answer.path, finding),
+                finding.location.line if finding.location else 1,
+            )
+        )
+    yield f"{json.dumps(issues, indent=2, allow_nan=False)}\n"
+
+
+def _identities(scope: Scope, found: Iterable[tuple[Answer, Verdict, Finding]]) -> Iterator[Identity]:
+    for answer, verdict, finding in found:
+        yield identity_of(path_from(scope.folder, answer.path), verdict.question, finding)
+
+
+def _issue(name: str, description: str, severity: str, fingerprint: str, path: str, line: int) -> dict[str, Any]:
+    return {
+        "check_name": name,
+        "description": printable_lines(description),
+        "severity": severity,
+        "fingerprint": fingerprint,
+        # The lines of a report begin with 1, those of locations may be 0.
+        "location": {"path": path, "lines": {"begin": max(line, 1)}},
+    }
+
+
+# Findings as a JUnit report: a test case for each program and question
+#
+# The format has no standard; this module writes the common part of the schemas of Jenkins and Maven Surefire.
+
+
+_SUITE: Final = "vhlo check"
+# Characters that XML 1.0 cannot represent, not even escaped (section 2.2, Characters).
+_ILLEGAL: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
+    """Errors of programs are failures, and files that could not be evaluated are errors."""
+    root = ElementTree.Element("testsuites", name=_SUITE)
+    suite = ElementTree.SubElement(root, "testsuite", name=_SUITE)
+    for answer in answers:
+        if answer.error is not None:
+            case = _case(suite, answer, "readable")
+            _say(case, "error", "cannot be checked", answer.error, type="unreadable")
+        for verdict in answer.verdicts:
+            _add(_case(suite, answer, str(verdict.question)), answer, verdict)
+    counts = {
+        "tests": len(suite),
+        "failures": len(suite.findall("testcase/failure")),
+        "errors": len(suite.findall("testcase/error")),
+    }
+    for element in (root, suite):
+        for name, number in counts.items():
+            element.set(name, str(number))
+    ElementTree.indent(root)
+    yield f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
+
+
+def _case(suite: ElementTree.Element, answer: Answer, name: str) -> ElementTree.Element:
+    return ElementTree.SubElement(suite, "testcase", classname=_legal(answer.path), name=_legal(name))
+
+
+def _add(case: ElementTree.Element, answer: Answer, verdict: Verdict) -> None:
+    first, *lines = verdict_lines(answer.path, verdict)
+    text = printable_lines("\n".join(lines))
+    if verdict.ok:
+        if text:
+            ElementTree.SubElement(case, "system-out").text = _legal(text)
+        return
+    features = dict.fromkeys(finding.feature for finding in verdict.new if finding.level == "error")
+    _say(case, "failure", first, text, type=", ".join(features))
+
+
+def _say(case: ElementTree.Element, tag: str, message: str, text: str, *, type: str) -> None:  # noqa: A002
+    element = ElementTree.SubElement(case, tag, message=_legal(message), type=_legal(type))
+    element.text = _legal(text)
+
+
+def _legal(text: str) -> str:
+    return _ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", text)

@@ -1,0 +1,58 @@
+"""Formats of reports, and their renderers, which are imported on use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
+from typing import Final
+
+from vhlo_tools.gate.report_model import Answer, Scope, Summary
+
+# The module and the renderer of each format.
+_RENDERERS: Final = {
+    "text": ("text_report", "text_report"),
+    "json": ("report_model", "json_report"),
+    "jsonl": ("report_model", "json_lines"),
+    "github": ("formats", "github_report"),
+    "gitlab": ("formats", "gitlab_report"),
+    "sarif": ("sarif", "sarif_report"),
+    "junit": ("formats", "junit_report"),
+}
+FORMATS: Final = tuple(_RENDERERS)
+
+#: Renders answers in the named format.
+Renderer = Callable[[str, Scope, Iterable[Answer]], Iterator[str]]
+
+
+def render(output_format: str, scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
+    """``text``, ``jsonl`` and ``github`` report each program as soon as it is evaluated; others are one chunk."""
+    module, name = _RENDERERS[output_format]
+    renderer: Callable[[Scope, Iterable[Answer]], Iterator[str]] = getattr(
+        import_module(f"vhlo_tools.gate.{module}"), name
+    )
+    return renderer(scope, answers)
+
+
+def render_statistics(output_format: str, scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
+    """Return the number of findings of each feature, as ``text`` or ``json``."""
+    summary = Summary()
+    for answer in answers:
+        summary.add(answer)
+    rows = summary.statistics()
+    if output_format == "json":
+        # Imported here, as are the next, because few reports are statistics.
+        import json
+
+        yield f"{json.dumps(rows, indent=2, allow_nan=False)}\n"
+        return
+    import shutil
+    import textwrap
+
+    width = shutil.get_terminal_size().columns
+    widths = {key: max((len(str(row[key])) for row in rows), default=0) for key in ("count", "level", "feature")}
+    for row in rows:
+        level, feature = (str(row[key]).ljust(widths[key]) for key in ("level", "feature"))
+        head = f"{row['count']:>{widths['count']}}  {level}  {feature}  "
+        yield f"{head}{textwrap.shorten(str(row['title']), max(width - len(head), 20), placeholder='...')}\n"
+    if not scope.quiet:
+        yield f"{summary}{scope.left_out}\n"

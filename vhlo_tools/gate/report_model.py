@@ -1,0 +1,331 @@
+"""Reports: what they hold, where findings are, their JSON, fingerprints and summary."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple, field
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, Final, Literal
+from urllib.parse import quote
+
+from vhlo_tools.files import is_url
+from vhlo_tools.findings import finding_as_json
+from vhlo_tools.records import dataclass
+
+if TYPE_CHECKING:
+    from vhlo_tools.compat import Target
+    from vhlo_tools.findings import Finding
+
+# Data of a report: questions, and the answers of each program
+
+
+#: The result of a program: what is worst of its findings, or that it could not be evaluated.
+State = Literal["ok", "warned", "blocked", "unreadable"]
+#: The results in the order of a report for people: what matters most comes last, next to the prompt.
+STATES: Final[tuple[State, ...]] = ("ok", "warned", "blocked", "unreadable")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question about a program.
+
+    Attributes:
+        target: The version or consumer.
+        reading: Whether the artifact must be readable unchanged; otherwise the program must be writable for the target.
+    """
+
+    target: Target
+    reading: bool = False
+
+    def __str__(self) -> str:
+        return f"read by {self.target}" if self.reading else str(self.target)
+
+    @property
+    def spelling(self) -> str:
+        """The question as asked, which does not depend on the day, unlike the version that ``12w`` stands for."""
+        return f"read by {self.target.spelling}" if self.reading else self.target.spelling
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer of one program to one question.
+
+    Attributes:
+        question: The question.
+        new: The findings that are neither known nor allowed.
+        known: The findings in the baseline, and those that the program had at the revision that was compared with.
+        allowed: The findings that the settings allow.
+    """
+
+    question: Question
+    new: tuple[Finding, ...] = ()
+    known: tuple[Finding, ...] = ()
+    allowed: tuple[Finding, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether there are no new errors."""
+        return not is_refused(self.new)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answers of one program.
+
+    Attributes:
+        path: The path of the file, relative to the working directory; ``-`` is stdin.
+        verdicts: The verdict on each question.
+        error: The reason why the program could not be evaluated, if so.
+    """
+
+    path: str
+    verdicts: tuple[Verdict, ...] = ()
+    error: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the program was evaluated, and has no new errors."""
+        return self.error is None and all(each.ok for each in self.verdicts)
+
+    @property
+    def state(self) -> State:
+        """The result."""
+        if self.error is not None:
+            return "unreadable"
+        levels = {finding.level for _, finding in self.findings}
+        return "blocked" if "error" in levels else "warned" if "warning" in levels else "ok"
+
+    @property
+    def findings(self) -> Iterator[tuple[Verdict, Finding]]:
+        """Yield the new findings, each with its verdict."""
+        for verdict in self.verdicts:
+            for finding in verdict.new:
+                yield verdict, finding
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    paths: Sequence[str]  # relative to the working directory; of very many, those that were found first
+    questions: Sequence[Question]  # about any of the files, in order
+    folder: Path = field(default_factory=Path.cwd)  # start of relative paths, including those recorded in programs
+    baseline: str | None = None  # file of known findings
+    against: str | None = None  # revision that programs are compared with
+    unchanged: int = 0  # number of programs that are as at the revision, and are not checked
+    quiet: bool = False  # text has findings alone: no programs without, no table, no summary
+    colour: bool = False  # text has escape sequences of terminals
+    width: int | None = None  # columns of the terminal, in which a table has to fit; None for no terminal
+
+    @property
+    def knows(self) -> bool:
+        """Whether findings can be known."""
+        return self.baseline is not None or self.against is not None
+
+    @property
+    def known_by(self) -> str:
+        """Reason why findings are known, in words."""
+        listed = [f"listed in {self.baseline}"] if self.baseline is not None else []
+        return " or ".join([*listed, *([f"there at {self.against}"] if self.against is not None else [])])
+
+    @property
+    def left_out(self) -> str:
+        """End of a summary about unchecked programs."""
+        if self.against is None:
+            return ""
+        return f"; {self.unchanged} unchanged since {self.against}"
+
+
+def is_refused(findings: Sequence[Finding]) -> bool:
+    return any(finding.level == "error" for finding in findings)
+
+
+# Paths of files in reports: relative to a folder, and as URIs
+
+
+def path_from(folder: Path, path: str) -> str:
+    """Return a path below ``folder`` as relative, another as absolute, and a URL unchanged."""
+    if is_url(path):
+        return path
+    absolute = Path(os.path.abspath(folder / path))  # noqa: PTH100 - keeps links unresolved, as the user names them
+    beneath = absolute.is_relative_to(folder)
+    return (absolute.relative_to(folder) if beneath else absolute).as_posix()
+
+
+def source_path(folder: Path, path: str, finding: Finding) -> str:
+    """Return the file to report ``finding`` in: the user's source, or the program ``path`` if it is unknown."""
+    return path_from(folder, finding.location.file if finding.location else path)
+
+
+def as_uri(path: str) -> str:
+    """Return a relative reference, or a ``file:`` URI if the path is absolute."""
+    if is_url(path):
+        scheme, _, rest = path.partition("://")
+        return f"{scheme}://{quote(rest)}"
+    return PurePath(path).as_uri() if PurePath(path).is_absolute() else quote(os.fsencode(path))
+
+
+# Counts of the programs of a report, by result, and of its findings, by feature
+
+
+#: The results that the summary names, with their words for one program and for several.
+_WORDS: Final[dict[State, tuple[str, str]]] = {
+    "unreadable": ("cannot be checked", "cannot be checked"),
+    "blocked": ("has errors", "have errors"),
+    "warned": ("has warnings", "have warnings"),
+}
+
+
+@dataclass(slots=True)
+class Summary:
+    states: Counter[State] = field(default_factory=Counter)
+    findings: Counter[tuple[str, str]] = field(default_factory=Counter)  # new ones, by level and feature
+    samples: dict[str, Finding] = field(default_factory=dict)  # one finding of each feature
+
+    def add(self, answer: Answer) -> None:
+        self.states[answer.state] += 1
+        for _, finding in answer.findings:
+            self.findings[finding.level, finding.feature] += finding.count
+            self.samples.setdefault(finding.feature, finding)
+
+    def counting(self, answers: Iterable[Answer]) -> Iterator[Answer]:
+        for answer in answers:
+            self.add(answer)
+            yield answer
+
+    def statistics(self) -> list[dict[str, str | int]]:
+        """The most frequent findings come first."""
+        from vhlo_tools.gate.sarif import title_of  # imported here because few reports need it
+
+        return [
+            {"count": count, "level": level, "feature": feature, "title": title_of(self.samples[feature])}
+            for (level, feature), count in sorted(self.findings.items(), key=lambda each: (-each[1], each[0]))
+        ]
+
+    def as_json(self) -> dict[str, int]:
+        return {"programs": self.states.total(), "ok": self.states["ok"]} | {each: self.states[each] for each in _WORDS}
+
+    def __str__(self) -> str:
+        counts = ((self.states[state], words) for state, words in _WORDS.items())
+        said = ", ".join(f"{count} {words[count > 1]}" for count, words in counts if count)
+        number = self.states.total()
+        return f"checked {number} program{'' if number == 1 else 's'}: {said or 'no errors'}"
+
+
+# Findings as JSON objects: all in one document, or one per line
+
+
+def json_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
+    summary = Summary()
+    files = [_file(answer, scope.knows) for answer in summary.counting(answers)]
+    document = {"files": files, "summary": summary.as_json() | _against(scope)}
+    yield f"{json.dumps(document, indent=2, default=str, allow_nan=False)}\n"
+
+
+def json_lines(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
+    """Yield a flat object for each new finding, for each file that could not be evaluated, and a summary."""
+    summary = Summary()
+    for answer in summary.counting(answers):
+        if answer.error is not None:
+            yield _line(type="error", file=answer.path, message=answer.error)
+        for verdict, finding in answer.findings:
+            place = finding.location
+            source = {"source": place.file, "line": place.line, "column": place.column} if place else {}
+            yield _line(
+                type="finding",
+                file=answer.path,
+                question=str(verdict.question),
+                **{"source": None, "line": None, "column": None, **source},
+                **{key: value for key, value in finding_as_json(finding).items() if key != "location"},
+            )
+    yield _line(type="summary", **summary.as_json(), **_against(scope))
+
+
+def _against(scope: Scope) -> dict[str, Any]:
+    return {} if scope.against is None else {"against": scope.against, "unchanged": scope.unchanged}
+
+
+def _line(**values: Any) -> str:
+    return f"{json.dumps(values, default=str, allow_nan=False)}\n"
+
+
+def _file(answer: Answer, with_baseline: bool) -> dict[str, Any]:
+    return {
+        "path": answer.path,
+        "ok": answer.ok,
+        **({"error": answer.error} if answer.error is not None else {}),
+        "findings": [each for verdict in answer.verdicts for each in _findings(verdict, with_baseline)],
+        "targets": [
+            {
+                "target": str(verdict.question),
+                "version": str(verdict.question.target.version),
+                "ok": verdict.ok,
+                "known": _count(verdict.known),
+                "allowed": _count(verdict.allowed),
+            }
+            for verdict in answer.verdicts
+        ],
+    }
+
+
+def _findings(verdict: Verdict, with_baseline: bool) -> Iterator[dict[str, Any]]:
+    for state, findings in (("new", verdict.new), ("known", verdict.known)):
+        for finding in findings:
+            yield {**finding_as_json(finding), **({"baseline": state} if with_baseline else {})}
+
+
+def _count(findings: Sequence[Finding]) -> int:
+    return sum(finding.count for finding in findings)
+
+
+# Identities of findings, which are stable from one run to the next
+
+
+# The position of an op in its block, before its name; and the number of a region between two ops.
+_POSITIONS: Final = re.compile(r"/\d+(?=/|$)|(?<=/)\d+:|^\d+:")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Identity:
+    """The identity of a finding, independent of its position in a function.
+
+    Lines, positions of ops and folders of sources are excluded: they change with every edit, or between machines.
+    Findings with equal identities are distinguished by their number.
+    """
+
+    file: str  # relative to a folder, with forward slashes
+    target: str  # in its original spelling
+    feature: str
+    op: str = ""
+    function: str = ""
+    path: str = ""  # without positions: ``@main/stablehlo.while/stablehlo.add``
+    source: str = ""  # file of the user's source, without its folder
+
+    @property
+    def digest(self) -> str:
+        import hashlib  # imported here because only some formats need it
+
+        return hashlib.sha256(json.dumps(astuple(self)).encode()).hexdigest()[:32]
+
+
+def identity_of(file: str, question: Question, finding: Finding) -> Identity:
+    """``file`` is a relative path with forward slashes."""
+    return Identity(
+        file,
+        question.spelling,
+        finding.feature,
+        finding.op or "",
+        finding.function or "",
+        _POSITIONS.sub("", finding.path or ""),
+        re.split(r"[/\\]", finding.location.file)[-1] if finding.location else "",
+    )
+
+
+def fingerprints(identities: Iterable[Identity]) -> Iterator[str]:
+    """Yield digests, each with the number among equal identities."""
+    seen: Counter[Identity] = Counter()
+    for identity in identities:
+        seen[identity] += 1
+        yield f"{identity.digest}:{seen[identity]}"

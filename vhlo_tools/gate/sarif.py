@@ -1,0 +1,251 @@
+"""Reports as SARIF, with a rule for each feature and finding."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from vhlo_tools.compat import expansion_flag
+from vhlo_tools.gate.report_model import as_uri, fingerprints, identity_of, path_from, source_path
+from vhlo_tools.records import dataclass
+from vhlo_tools.spec import explanation_of, known_features
+
+if TYPE_CHECKING:
+    from vhlo_tools.findings import Finding, Level
+    from vhlo_tools.gate.report_model import Answer, Identity, Scope, Verdict
+    from vhlo_tools.spec import Feature
+
+# SARIF rules with help for findings, from the features and explanations of ``dialect_specs/``
+
+
+@dataclass(frozen=True, slots=True)
+class SarifRule:
+    """The properties common to all findings of a feature."""
+
+    id: str  # of the feature, which never changes
+    title: str
+    text: str  # description in sentences
+    help: str  # the remedy
+    level: Level
+    kind: str
+    introduced: str | None = None  # version, if one introduced the feature
+
+    @property
+    def name(self) -> str:
+        """The id in camel case: ``DotAlgorithm``."""
+        return "".join(word[:1].upper() + word[1:] for word in re.split(r"\W|_", self.id))
+
+
+def title_of(finding: Finding) -> str:
+    """Return a short description of what a finding is about, as part of a sentence."""
+    feature = _features().get(finding.feature)
+    return feature.title if feature else rule_of(finding).title
+
+
+def rule_of(finding: Finding) -> SarifRule:
+    feature = _features().get(finding.feature)
+    if feature is not None:
+        return _of_feature(feature)
+    explanation = explanation_of(finding.feature)
+    text = explanation.text if explanation else finding.message
+    return SarifRule(
+        finding.feature,
+        text.partition(". ")[0].rstrip("."),
+        text,
+        finding.remedy or text,
+        _level(explanation.level) if explanation else finding.level,
+        finding.kind,
+    )
+
+
+def _of_feature(feature: Feature) -> SarifRule:
+    said = [f"StableHLO {feature.introduced} introduced {feature.title}: consumers of older versions cannot read it."]
+    if feature.ops:
+        said.append(f"It occurs on {', '.join(feature.ops)}.")
+    todo = [f"{feature.remedy[:1].upper()}{feature.remedy[1:]}; or choose {feature.introduced} or later."]
+    todo += [f"{expansion_flag(feature, each)} rewrites it where it can." for each in feature.expansions]
+    title = f"{feature.title[:1].upper()}{feature.title[1:]}"
+    introduced = str(feature.introduced)
+    return SarifRule(feature.id, title, " ".join(said), " ".join(todo), "error", feature.kind, introduced)
+
+
+def _level(text: str) -> Level:
+    levels: dict[str, Level] = {"error": "error", "warning": "warning", "note": "note"}
+    return levels[text]
+
+
+@cache
+def _features() -> dict[str, Feature]:
+    return {feature.id: feature for feature in known_features()}
+
+
+# Findings as SARIF 2.1.0 (OASIS, Static Analysis Results Interchange Format), for code scanning
+
+
+_SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+# GitHub's name of the root of the repository.
+_ROOT: Final = "%SRCROOT%"
+_UNREADABLE: Final = {
+    "id": "unreadable",
+    "name": "Unreadable",
+    "shortDescription": {"text": "The file cannot be checked"},
+    "defaultConfiguration": {"level": "error"},
+}
+_FINGERPRINT: Final = "vhloFinding/v1"
+
+
+def sarif_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
+    files, rules = _Files(scope.folder), dict[str, tuple[int, SarifRule]]()
+    results: list[dict[str, Any]] = []
+    identities: list[Identity] = []
+    notifications = []
+    for answer in answers:
+        files.add(answer.path)
+        if answer.error is not None:
+            notifications.append(_notification(files, answer))
+        for verdict, finding, state in _all(answer):
+            index, _ = rules.setdefault(finding.feature, (len(rules), rule_of(finding)))
+            results.append(_result(scope, files, answer, verdict, finding, state) | {"ruleIndex": index})
+            identities.append(identity_of(path_from(scope.folder, answer.path), verdict.question, finding))
+    for result, fingerprint in zip(results, fingerprints(identities), strict=True):
+        result["partialFingerprints"] = {_FINGERPRINT: fingerprint}
+    run = {
+        "tool": {
+            "driver": {
+                "name": "vhlo-tools",
+                "version": version("vhlo-tools"),
+                "rules": [_rule(rule) for _, rule in rules.values()],
+                "notifications": [_UNREADABLE],
+            }
+        },
+        "invocations": [
+            {
+                "executionSuccessful": not notifications,
+                "toolExecutionNotifications": notifications,
+                "workingDirectory": {"uri": files.root},
+            }
+        ],
+        "originalUriBaseIds": {_ROOT: {"uri": files.root}},
+        "columnKind": "unicodeCodePoints",
+        "artifacts": files.artifacts(),
+        "results": results,
+    }
+    document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+    yield f"{json.dumps(document, indent=2, allow_nan=False)}\n"
+
+
+class _Files:
+    def __init__(self, folder: Path) -> None:
+        self.root = as_uri(str(folder)).removesuffix("/") + "/"
+        self._folder = folder
+        self._indexes: dict[str, int] = {}
+
+    def add(self, path: str) -> None:
+        self._indexes[path] = len(self._indexes)
+
+    def artifacts(self) -> list[dict[str, Any]]:
+        return [{"location": self.location(path), "roles": ["analysisTarget"]} for path in self._indexes]
+
+    def location(self, path: str) -> dict[str, Any]:
+        """Return a location relative to the root if it is below it; with the index of a program."""
+        shown = path_from(self._folder, path)
+        base = {} if Path(shown).is_absolute() else {"uriBaseId": _ROOT}
+        index = {"index": self._indexes[path]} if path in self._indexes else {}
+        return {"uri": as_uri(shown), **base, **index}
+
+
+def _all(answer: Answer) -> Iterator[tuple[Verdict, Finding, str]]:
+    for verdict in answer.verdicts:
+        for state in ("new", "known", "allowed"):
+            for finding in getattr(verdict, state):
+                yield verdict, finding, state
+
+
+def _result(
+    scope: Scope, files: _Files, answer: Answer, verdict: Verdict, finding: Finding, state: str
+) -> dict[str, Any]:
+    program = {"physicalLocation": {"artifactLocation": files.location(answer.path)}}
+    shown = program
+    if finding.location:
+        source = files.location(source_path(scope.folder, answer.path, finding))
+        shown = {"physicalLocation": {"artifactLocation": source, **_region(finding)}}
+    result = {
+        "ruleId": finding.feature,
+        "level": finding.level,
+        "message": {"text": _message(verdict, finding)},
+        "locations": [{**shown, **_logical(finding)}],
+        "occurrenceCount": finding.count,
+        "properties": {
+            key: value
+            for key, value in {
+                "question": str(verdict.question),
+                "target": str(finding.target),
+                "introduced": str(finding.introduced) if finding.introduced else None,
+                "op": finding.op,
+                "unknown": finding.unknown or None,
+            }.items()
+            if value is not None
+        },
+    }
+    if finding.location:
+        result["relatedLocations"] = [{"id": 1, "message": {"text": "the program"}, **program}]
+    if scope.knows and state != "allowed":
+        result["baselineState"] = "unchanged" if state == "known" else "new"
+    if state == "known":
+        result["suppressions"] = [_suppression(f"known: it is {scope.known_by}")]
+    elif state == "allowed":
+        result["suppressions"] = [_suppression("allowed by the settings")]
+    return result
+
+
+def _message(verdict: Verdict, finding: Finding) -> str:
+    remedy = f" To do: {finding.remedy}." if finding.remedy else ""
+    return f"For {verdict.question}: {finding.message}.{remedy}"
+
+
+def _region(finding: Finding) -> dict[str, Any]:
+    place = finding.location
+    if place is None or not place.line:
+        return {}
+    column = {"startColumn": place.column} if place.column else {}
+    return {"region": {"startLine": place.line, **column}}
+
+
+def _logical(finding: Finding) -> dict[str, Any]:
+    places = []
+    if finding.function:
+        places.append({"name": finding.function, "kind": "function"})
+    if finding.path:
+        places.append({"name": finding.op or finding.path, "fullyQualifiedName": finding.path, "kind": "operation"})
+    return {"logicalLocations": places} if places else {}
+
+
+def _suppression(why: str) -> dict[str, str]:
+    return {"kind": "external", "status": "accepted", "justification": why}
+
+
+def _notification(files: _Files, answer: Answer) -> dict[str, Any]:
+    return {
+        "descriptor": {"id": _UNREADABLE["id"], "index": 0},
+        "level": "error",
+        "message": {"text": answer.error},
+        "locations": [{"physicalLocation": {"artifactLocation": files.location(answer.path)}}],
+    }
+
+
+def _rule(rule: SarifRule) -> dict[str, Any]:
+    introduced = {"introduced": rule.introduced} if rule.introduced else {}
+    return {
+        "id": rule.id,
+        "name": rule.name,
+        "shortDescription": {"text": rule.title},
+        "fullDescription": {"text": rule.text},
+        "help": {"text": rule.help, "markdown": f"**{rule.title}**\n\n{rule.text}\n\n{rule.help}"},
+        "defaultConfiguration": {"level": rule.level},
+        "properties": {"tags": ["compatibility", rule.kind], "precision": "very-high", **introduced},
+    }

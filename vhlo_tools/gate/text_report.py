@@ -1,0 +1,194 @@
+"""Findings as text, for the width of the terminal."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from io import StringIO
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+from vhlo_tools.findings import SHOWN_PLACES, group_findings
+from vhlo_tools.gate.report_model import STATES, Summary
+from vhlo_tools.printable import printable, printable_lines
+
+if TYPE_CHECKING:
+    from vhlo_tools.findings import Finding
+    from vhlo_tools.gate.report_model import Answer, Question, Scope, State, Verdict
+
+#: The width of a report that no terminal shows, unless the variable COLUMNS says another.
+_WIDTH: Final = 80
+#: Below it, every line would hold a word or two.
+_NARROWEST: Final = 40
+#: The level of a finding, and the worst one in the line of a program.
+_LEVEL: Final = re.compile(r"^  (error|warning|note)(?=:)|(?<=: )\d+ (error|warning|note)s?|(?<=: )cannot be checked$")
+#: Red, yellow and cyan: parameters of Select Graphic Rendition (ECMA-48, section 8.3.117).
+_COLOURS: Final = {"error": 31, "warning": 33, "note": 36}
+
+#: Findings of a program: what matters most comes last.
+_LEVELS: Final = ("note", "warning", "error")
+
+
+def text_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
+    """Yield each program with its findings; for several questions a table of all programs, followed by findings.
+
+    Programs with warnings come after the others, then those with errors, then those that could not be evaluated, and a
+    summary last.
+    """
+    for line in _lines(scope, answers):
+        # Escape sequences of a file are no longer any here.
+        shown = printable_lines(line)
+        yield f"{_coloured(shown) if scope.colour else shown}\n"
+
+
+def _coloured(line: str) -> str:
+    def styled(match: re.Match[str]) -> str:
+        return f"\x1b[1;{_COLOURS[match[1] or match[2] or 'error']}m{match[0]}\x1b[0m"
+
+    return _LEVEL.sub(styled, line, count=1)
+
+
+def _lines(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
+    summary = Summary()
+    counted = summary.counting(answers)
+    if scope.quiet or len(scope.questions) < 2:
+        yield from _reasons(counted, brief=scope.quiet)
+    else:
+        yield from _table(scope, counted)
+    if not scope.quiet:
+        yield f"{summary}{scope.left_out}"
+
+
+def verdict_lines(path: str, verdict: Verdict) -> Iterator[str]:
+    counts = ((len(group_findings(verdict.known)), "known"), (len(group_findings(verdict.allowed)), "allowed"))
+    hidden = [(number, state) for number, state in counts if number]
+    said = f" ({', '.join(f'{number} {state}' for number, state in hidden)})" if hidden else ""
+    yield from finding_lines(path, verdict.question, verdict.new, said)
+
+
+def finding_lines(path: str, question: object, findings: Sequence[Finding], said: str = "") -> Iterator[str]:
+    """Yield findings by feature: their numbers, and for each the message, the places and the remedy."""
+    yield f"{path}: {_counts(findings)} for {question}{said}"
+    yield from _groups(findings)
+
+
+def _ordered(answers: Iterable[Answer]) -> Iterator[Answer]:
+    """Yield programs without warnings and errors at once, and the others after them."""
+    held: dict[State, list[Answer]] = {state: [] for state in STATES}
+    for answer in answers:
+        if answer.state == "ok":
+            yield answer
+        else:
+            held[answer.state].append(answer)
+    for kept in held.values():
+        yield from kept
+
+
+def _reasons(answers: Iterable[Answer], *, brief: bool) -> Iterator[str]:
+    for answer in _ordered(answers):
+        if answer.error is not None:
+            yield f"{answer.path}: cannot be checked"
+            yield from wrapped(answer.error, "  ")
+        for verdict in answer.verdicts:
+            if not brief or any((verdict.new, verdict.known, verdict.allowed)):
+                yield from verdict_lines(answer.path, verdict)
+
+
+def _table(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
+    heads = ["program", *(str(question) for question in scope.questions)]
+    kept = []
+
+    def rows() -> Iterator[list[str]]:
+        for answer in answers:
+            if answer.error is not None or any(each.new or each.known or each.allowed for each in answer.verdicts):
+                kept.append(answer)
+            yield [answer.path, *(_cell(answer, question) for question in scope.questions)]
+
+    longest = max(map(len, scope.paths), default=0)
+    yield from _columns(heads, rows(), longest) if scope.width is None else _fitted(heads, rows(), scope.width)
+    yield ""
+    yield from _reasons(kept, brief=True)
+
+
+def _columns(heads: Sequence[str], rows: Iterable[Sequence[str]], longest: int) -> Iterator[str]:
+    """Yield rows as they come; ``longest`` is the length of the longest first cell."""
+    widths = [max(len(heads[0]), longest), *map(len, heads[1:])]
+    for row in chain([heads], rows):
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _fitted(heads: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> Iterator[str]:
+    """Yield a table whose cells are broken so that it fits a width."""
+    # Imported here because few reports are for a terminal.
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for head in heads:
+        table.add_column(Text(head), overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(printable(cell)) for cell in row))
+    console = Console(width=width, file=StringIO(), color_system=None)
+    console.print(table)
+    assert isinstance(console.file, StringIO)
+    yield from (line.rstrip() for line in console.file.getvalue().splitlines())
+
+
+def _cell(answer: Answer, question: Question) -> str:
+    if answer.error is not None:
+        return "unreadable"
+    answers = ["yes" if verdict.ok else "no" for verdict in answer.verdicts if verdict.question == question]
+    return answers[0] if answers else "-"
+
+
+def _counts(findings: Sequence[Finding]) -> str:
+    counts = [
+        (level, len([group for group in group_findings(findings) if group[0].level == level]))
+        for level in ("error", "warning", "note")
+    ]
+    said = [f"{number} {level}{'s' if number > 1 else ''}" for level, number in counts if number]
+    return ", ".join(said) or "ok"
+
+
+def _groups(findings: Sequence[Finding]) -> Iterator[str]:
+    for group in sorted(group_findings(findings), key=lambda group: _LEVELS.index(group[0].level)):
+        first = group[0]
+        since = f", since {first.introduced}" if first.introduced else ""
+        yield f"  {first.level}: {first.feature}{since}"
+        for said in dict.fromkeys(finding.message for finding in group):
+            yield from wrapped(said, "    ")
+            places: Counter[str] = Counter()
+            for finding in group:
+                if finding.message == said:
+                    places[_place(finding)] += finding.count
+            for place, count in list(places.items())[:SHOWN_PLACES]:
+                yield f"      {place}{f', {count} times' if count > 1 else ''}"
+            if len(places) > SHOWN_PLACES:
+                yield f"      and {len(places) - SHOWN_PLACES} places more"
+        if first.remedy:
+            yield from wrapped(f"-> {first.remedy}", "    ", "       ")
+
+
+def _place(finding: Finding) -> str:
+    """Return the line in the user's source if known, and the place in the program otherwise."""
+    where = str(finding.location) if finding.location else finding.path or "in the file"
+    function = f" in @{finding.function}" if finding.function and finding.location else ""
+    return f"{where}{function}"
+
+
+def wrapped(text: str, indent: str, hanging: str | None = None) -> list[str]:
+    """Without ``hanging``, all lines have ``indent``."""
+    # Imported here because most programs have no findings.
+    import shutil
+    import textwrap
+
+    return textwrap.wrap(
+        text,
+        max(shutil.get_terminal_size((_WIDTH, 24)).columns, _NARROWEST),
+        initial_indent=indent,
+        subsequent_indent=indent if hanging is None else hanging,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

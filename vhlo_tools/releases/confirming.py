@@ -1,0 +1,194 @@
+"""Confirmation of predictions by releases that read the bytes."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from vhlo_tools.artifact import Artifact, other_dialects
+from vhlo_tools.errors import ReleaseEnvironmentError, SettingsError
+from vhlo_tools.execution import Executable
+from vhlo_tools.findings import Finding
+from vhlo_tools.records import dataclass
+from vhlo_tools.releases.environments import PackageRelease
+from vhlo_tools.releases.process import ReleaseProcess
+from vhlo_tools.spec import known_jax_releases, known_releases, newest_version
+from vhlo_tools.verification import Drawing, draw_inputs
+from vhlo_tools.version import Version, VhloToolsError
+
+# Predict by the specification whether a release writes a program, and whether it reads an artifact
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    positive: bool | None  # the release can; None if the specification cannot say
+    reasons: tuple[str, ...] = ()  # why not, or why it cannot say
+
+
+def specified_version(release: PackageRelease) -> Version | None:
+    """The version in ``dialect_specs/releases.toml``."""
+    package, version = release.package, str(release.version)
+    if package == "jax":
+        # jax reads what its jaxlib does.
+        package, version = "jaxlib", next((each.jaxlib for each in known_jax_releases() if each.release == version), "")
+    if package == "tensorflow-cpu":
+        package = "tensorflow"
+    found = (each for each in known_releases() if (each.package, each.release) == (package, version))
+    return next((each.stablehlo for each in found), None)
+
+
+def predict_writing(program: Artifact, version: Version | None) -> Prediction:
+    if version is None:
+        return Prediction(None, ("its StableHLO version is not known",))
+    if dialects := other_dialects(program):
+        return Prediction(None, (f"it depends on other dialects: {', '.join(sorted(dialects))}",))
+    if version.minor_release > newest_version():
+        return Prediction(None, (f"StableHLO {version} is newer than the specification",))
+    found = [each for each in program.requirements().findings(version) if each.level == "error"]
+    return Prediction(not found, tuple(dict.fromkeys(each.message for each in found)))
+
+
+def predict_reading(artifact: Artifact, version: Version | None) -> Prediction:
+    if version is None:
+        return Prediction(None, ("its StableHLO version is not known",))
+    found = [each for each in artifact.requirements().reader_findings(version) if each.level == "error"]
+    reasons = tuple(dict.fromkeys(each.message for each in found))
+    if dialects := other_dialects(artifact):
+        # They promise nothing: some are not known to every release, and bytes of some are read by their own only.
+        return Prediction(None, (*reasons, f"it depends on other dialects: {', '.join(sorted(dialects))}"))
+    return Prediction(not found, reasons)
+
+
+# Programs for releases: an artifact, inputs, and the results that are expected
+
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    inputs: tuple[Array, ...]  # drawn at random
+    results: tuple[Array, ...]  # as vhlo_tools.run gives them
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixProgram:
+    name: str
+    artifact: Artifact  # at the oldest version that has all of it
+    evaluation: Evaluation | None  # None if the program is not run
+    reason: str = ""  # why it is not run
+
+
+def evaluate(executable: Executable, drawing: Drawing) -> Evaluation:
+    """Programs that take or give something other than arrays are refused."""
+    inputs = draw_inputs(executable, drawing)
+    results = executable.run(inputs)
+    return Evaluation(_plain(inputs, "takes"), _plain(results, "gives"))
+
+
+def _plain(values: Sequence[Any], verb: str) -> tuple[Array, ...]:
+    if not all(isinstance(value, np.ndarray | np.generic) for value in values):
+        raise VhloToolsError(f"it {verb} tuples or tokens, which are not passed to releases")
+    return tuple(np.asarray(value) for value in values)
+
+
+# Confirmations: a real release reads an artifact, in a process that stays for the next one
+
+
+#: Of this process, by release. Each ends with this process: its requests end, and it with them.
+_processes: dict[str, ReleaseProcess] = {}
+_starting: Final = threading.Lock()
+
+_TIMEOUT: Final = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """Whether a real release reads an artifact.
+
+    Attributes:
+        release: The release.
+        artifact: The name of the artifact.
+        read: Whether it reads it.
+        words: What it says otherwise, or what it died of.
+        seconds: How long it took.
+    """
+
+    release: str
+    artifact: str
+    read: bool
+    words: str = ""
+    seconds: float = 0.0
+
+    def __bool__(self) -> bool:
+        return self.read
+
+    def __str__(self) -> str:
+        return f"{self.release} {'reads' if self.read else 'does not read'} {self.artifact}" + (
+            f": {self.words}" if self.words else ""
+        )
+
+
+def confirm_by(release: str, artifact: Artifact) -> Confirmation:
+    """The release, such as ``jaxlib==0.4.31``, has two minutes to answer."""
+    answer = _process_of(release).read(bytes(artifact))
+    if answer.failed == "timeout":
+        raise ReleaseEnvironmentError(f"{release} does not read {artifact.name} to the end: {answer.words}")
+    if answer.failed == "crash" and "SIGKILL" in answer.words:
+        # Nothing in a release kills it so: the system did, for want of memory, or a person.
+        raise ReleaseEnvironmentError(
+            f"{release} was killed while it read {artifact.name}: it may need more memory than there is; try again"
+        )
+    return Confirmation(release, artifact.name, answer.succeeded, answer.words, answer.seconds)
+
+
+def _releases_for(releases: Sequence[str], version: Version) -> tuple[str, ...]:
+    """Releases of the version, and newer ones."""
+    found = ((release, specified_version(PackageRelease.parse(release))) for release in releases)
+    return tuple(release for release, own in found if own is None or own.minor_release >= version.minor_release)
+
+
+def refuse_idle_releases(releases: Sequence[str], versions: Sequence[Version]) -> None:
+    """A release that is older than all versions would confirm nothing; without versions, nothing is refused."""
+    asked = {each for version in versions for each in _releases_for(releases, version)}
+    if idle := [each for each in releases if versions and each not in asked]:
+        raise SettingsError(
+            f"confirm-with: {idle[0]} is older than every target, and would be asked nothing: name a release of a "
+            f"target's version or a newer one, or an older target"
+        )
+
+
+def refusals(releases: Sequence[str], artifact: Artifact, version: Version) -> list[Finding]:
+    """An error for each release that does not read the artifact; those older than ``version`` are not asked."""
+    asked = (confirm_by(release, artifact) for release in _releases_for(releases, version))
+    return [
+        Finding(
+            feature="refused_by_release",
+            level="error",
+            kind="release",
+            message=f"{each.release} does not read it, although the specification says so: {each.words}",
+            target=version,
+            remedy="write it for an older version, or leave out what the release refuses; and report it, for the "
+            "specification is wrong or the release has a bug",
+        )
+        for each in asked
+        if not each.read
+    ]
+
+
+def _process_of(release: str) -> ReleaseProcess:
+    with _starting:
+        if release not in _processes:
+            process = ReleaseProcess(release, timeout=_TIMEOUT)
+            try:
+                process.describe()  # a release that does not start refuses no artifact
+            except ReleaseEnvironmentError:
+                process.close()
+                raise
+            atexit.register(process.close)
+            _processes[release] = process
+    return _processes[release]

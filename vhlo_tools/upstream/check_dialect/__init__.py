@@ -1,1 +1,0 @@
-"""Ops of the ``check`` dialect, which no bindings contain: verification, parsing, printing and evaluation."""
