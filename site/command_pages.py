@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 from pages import Page, cell, code, fence, table
 
-from vhlo_tools.cli.help_texts import HELP
+from vhlo_tools.cli.helping import HELP
 from vhlo_tools.cli.main import cli
 
 __all__ = ["FOLDER", "command_pages", "commands", "navigation"]

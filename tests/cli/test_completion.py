@@ -18,7 +18,7 @@ from support.shell_sessions import ShellSession
 from support.vhlo_process import vhlo, warm_python
 
 from vhlo_tools.cli.completers import COMPLETERS, NOTHING
-from vhlo_tools.cli.completion_shells import SHELLS, words_before
+from vhlo_tools.cli.completion import SHELLS, words_before
 from vhlo_tools.cli.main import cli, main
 from vhlo_tools.spec import known_features, known_jax_releases, known_releases, known_versions
 

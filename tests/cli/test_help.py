@@ -13,8 +13,7 @@ import pytest
 from support.corpus import EXAMPLES
 from support.vhlo_process import kept_workers
 
-from vhlo_tools.cli.help_texts import HELP
-from vhlo_tools.cli.helping import Command
+from vhlo_tools.cli.helping import HELP, Command
 from vhlo_tools.cli.main import cli, main
 
 #: A screen.

@@ -20,8 +20,8 @@ from support.corpus_files import corpus_files
 from support.vhlo_process import kept_workers, vhlo
 
 import vhlo_tools as vt
+from vhlo_tools.cli.display import shown_progress
 from vhlo_tools.cli.main import main
-from vhlo_tools.cli.progress import shown_progress
 
 VHLO = [sys.executable, "-m", "vhlo_tools.cli.main"]
 COUNTS = {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}}

@@ -17,7 +17,7 @@ from support.endless_programs import LOOP
 from support.vhlo_process import vhlo_process as run_vhlo
 
 import vhlo_tools as vt
-from vhlo_tools.cli.matrix_text import report
+from vhlo_tools.cli.matrix import text_lines
 from vhlo_tools.releases import (
     Answer,
     Cell,
@@ -124,7 +124,7 @@ def test_a_disagreement_is_said_with_the_words_of_both() -> None:
 def test_what_a_release_read_and_then_died_of_was_read() -> None:
     cell = Cell("a", "p==1", "c==1", vt.Version("1.9.0"), True, (), "crash", True, "ended by SIGSEGV")
     matrix = Matrix((facts("p==1", "1.9.0"),), (facts("c==1", "1.9.0"),), ("a",), (cell,))
-    assert "p==1        1.9.0      1/1" in list(report(matrix))
+    assert "p==1        1.9.0      1/1" in list(text_lines(matrix))
     assert matrix.passed
 
 

@@ -11,7 +11,7 @@ from pages import Page
 from specification_pages import navigation as specification_navigation, specification_pages
 
 import vhlo_tools
-from vhlo_tools.cli.help_texts import HELP
+from vhlo_tools.cli.helping import HELP
 from vhlo_tools.spec import known_releases, known_specification
 
 SPECS = known_specification()

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import vhlo_tools as vt
-from vhlo_tools.api.migration_tools import MIGRATION_TOOLS
+from vhlo_tools.api.stores import MIGRATION_TOOLS
 from vhlo_tools.artifact import Artifact, JaxContainer
 from vhlo_tools.stores import MigrationSettings, StoredProgram, Tools
 

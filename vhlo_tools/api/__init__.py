@@ -9,7 +9,9 @@ if TYPE_CHECKING:
     from vhlo_tools.api.checking import Checked, check, prepare_check, require
     from vhlo_tools.api.conversion import (
         Emit,
+        ExpandedProgram,
         deserialize,
+        expand,
         linted,
         open_artifact,
         program_of,
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
         strip,
     )
     from vhlo_tools.api.differences import diff
-    from vhlo_tools.api.expanding import ExpandedProgram, expand
     from vhlo_tools.api.externalization import (
         LARGE,
         LARGEST_SUM,
@@ -30,15 +31,18 @@ if TYPE_CHECKING:
         restore_constants,
     )
     from vhlo_tools.api.frontends import export_model
-    from vhlo_tools.api.golden_suites import check_golden, record_golden
-    from vhlo_tools.api.graphs import GRAPH_LANGUAGES, GraphLanguage, draw_graph
-    from vhlo_tools.api.parallel import load_parallel_executable, run_parallel
-    from vhlo_tools.api.proofs import Prover
     from vhlo_tools.api.releases import confirm, downloads, install_releases, matrix
-    from vhlo_tools.api.reports import report
-    from vhlo_tools.api.running import ENGINE_CHOICES, EngineChoice, load_executable, run
-    from vhlo_tools.api.store_verification import StoreVerification, verify_stores
+    from vhlo_tools.api.running import (
+        ENGINE_CHOICES,
+        EngineChoice,
+        load_executable,
+        load_parallel_executable,
+        run,
+        run_parallel,
+    )
+    from vhlo_tools.api.store_verification import Prover, StoreVerification, verify_stores
     from vhlo_tools.api.stores import migrate, opened_migration, plan_migration, store_status
-    from vhlo_tools.api.verification import check_engines, draw_inputs, verify
+    from vhlo_tools.api.verification import check_engines, check_golden, draw_inputs, record_golden, verify
+    from vhlo_tools.api.views import GRAPH_LANGUAGES, GraphLanguage, draw_graph, report
 else:
     __getattr__, __dir__ = lazy_exports(__name__)

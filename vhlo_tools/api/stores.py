@@ -1,4 +1,4 @@
-"""Migration and monitoring of stores of programs."""
+"""Stores of programs: their status, and their migration."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
-from vhlo_tools.api.conversion import resolve_reachable
-from vhlo_tools.api.migration_tools import MIGRATION_TOOLS
+from vhlo_tools.api.checking import findings_with_library, prepare_check
+from vhlo_tools.api.conversion import resolve_reachable, retarget, serialize
 from vhlo_tools.api.releases import install_releases
+from vhlo_tools.api.store_verification import Prover
+from vhlo_tools.artifact import JaxContainer
 from vhlo_tools.errors import MigrationError
-from vhlo_tools.files import is_path, is_url, local_path, place
+from vhlo_tools.files import Kind, is_path, is_url, local_path, place
 from vhlo_tools.program import WriteOptions
 from vhlo_tools.stores import (
     AT_REST,
@@ -22,6 +24,8 @@ from vhlo_tools.stores import (
     Journal,
     Migration,
     MigrationSettings,
+    StoredProgram,
+    Tools,
     Workers,
     journal_path,
     object_url,
@@ -29,9 +33,112 @@ from vhlo_tools.stores import (
 )
 
 if TYPE_CHECKING:
+    from vhlo_tools.api.checking import Checked
+    from vhlo_tools.artifact import Artifact
+    from vhlo_tools.files import Buffer
+    from vhlo_tools.findings import Finding
     from vhlo_tools.spec import WindowName
-    from vhlo_tools.stores import AnyExecutor, MigrationRecord, StoreFile
+    from vhlo_tools.stores import AnyExecutor, MigrationRecord, Proof, StoreFile
     from vhlo_tools.version import Version
+
+# Operations of a migration on one program: retarget, find blocking findings, and prove equivalence
+#
+# These functions are called by name in other processes.
+
+
+def _move(program: StoredProgram, settings: MigrationSettings) -> Artifact | JaxContainer:
+    def moved(artifact: Artifact) -> Artifact:
+        return retarget(
+            artifact,
+            settings.target,
+            expand=settings.expand,
+            allow_relaxed=settings.allow_relaxed,
+            allow_signature_change=settings.allow_signature_change,
+            provider=settings.provider,
+            trusted=settings.trusted,
+        )
+
+    if isinstance(program.opened, JaxContainer):
+        return program.opened.with_artifacts(moved)
+    if program.opened is not None:
+        return moved(program.opened)
+    from vhlo_tools.bindings import get_provider
+
+    # Versions newer than the library are reached by retargeting its newest version on bytes.
+    written = min(settings.target, get_provider(settings.provider).library.current)
+    artifact = serialize(
+        program.data,
+        written,
+        allow_other_dialects=settings.allow_other_dialects,
+        legalize=settings.legalize,
+        expand=settings.expand,
+        allow_relaxed=settings.allow_relaxed,
+        allow_signature_change=settings.allow_signature_change,
+        name=program.name,
+        provider=settings.provider,
+        trusted=settings.trusted,
+    )
+    return artifact if written == settings.target else moved(artifact).with_findings(artifact.findings)
+
+
+def _blocking(program: StoredProgram, settings: MigrationSettings) -> list[Finding]:
+    """Errors block the migration."""
+    if program.opened is None:
+        return _checked(program.data, program.name, settings).findings(settings.target)
+    artifacts, name = program.artifacts, program.name
+    if settings.expand or settings.allow_relaxed:
+        blocked = [each for each in artifacts if each.requirements().findings(settings.target)]
+        return [each for artifact in blocked for each in _checked(artifact, name, settings).findings(settings.target)]
+    provider, trusted = settings.provider, settings.trusted
+    return [
+        each
+        for artifact in artifacts
+        for each in findings_with_library(artifact, settings.target, provider=provider, trusted=trusted)
+    ]
+
+
+def _checked(program: Artifact | Buffer, name: str, settings: MigrationSettings) -> Checked:
+    return prepare_check(
+        program,
+        allow_other_dialects=settings.allow_other_dialects,
+        legalize=settings.legalize,
+        expand=settings.expand,
+        allow_relaxed=settings.allow_relaxed,
+        allow_signature_change=settings.allow_signature_change,
+        name=name,
+        provider=settings.provider,
+        trusted=settings.trusted,
+    )
+
+
+def _prove(before: StoredProgram, after: Artifact | JaxContainer, settings: MigrationSettings) -> Proof:
+    """Return the proof that both programs are equivalent, or why there is none."""
+    # The written bytes are compared, because they are what consumers will read.
+    written = bytes(after)
+    kind = Kind.JAX_EXPORT if isinstance(after, JaxContainer) else Kind.PORTABLE_ARTIFACT
+    prover = Prover(
+        settings.seed,
+        timeout=settings.timeout,
+        legalize=settings.legalize,
+        provider=settings.provider,
+        trusted=settings.trusted,
+    )
+    name = before.name
+    return prover.prove(before, StoredProgram.of(name, kind, written), (name, f"{name} at {settings.target}"))
+
+
+#: The operations of a migration on one program.
+def _refused(artifacts: Sequence[Artifact], settings: MigrationSettings) -> list[Finding]:
+    from vhlo_tools.releases import refusals
+
+    return [each for artifact in artifacts for each in refusals(settings.confirm_with, artifact, settings.target)]
+
+
+MIGRATION_TOOLS: Final = Tools(_move, _blocking, _prove, _refused)
+
+
+# Migration and monitoring of stores of programs
+
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 

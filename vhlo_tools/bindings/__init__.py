@@ -9,19 +9,33 @@ from typing import TYPE_CHECKING
 from vhlo_tools.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from vhlo_tools.bindings.attributes import class_of, elements_of, leaves, named_attributes, names_without_class
+    from vhlo_tools.bindings.attributes import (
+        argument_number,
+        class_of,
+        elements_of,
+        leaves,
+        location_kind,
+        named_attributes,
+        names_without_class,
+        relocate_arguments,
+        result_number,
+    )
     from vhlo_tools.bindings.diagnostics import source_of
     from vhlo_tools.bindings.functions import CALLEES, function_of, functions_of, inline_calls
-    from vhlo_tools.bindings.iree_processes import IsolatedIreeProgram, compile_with_iree, iree_version, require_iree
-    from vhlo_tools.bindings.lapack_targets import is_lapack, missing_routine, register_lapack
-    from vhlo_tools.bindings.locations import location_kind
+    from vhlo_tools.bindings.iree import IsolatedIreeProgram, compile_with_iree, iree_version, require_iree
     from vhlo_tools.bindings.mlir import Attribute, Context, Module, ModuleOp, Operation
     from vhlo_tools.bindings.parse_check import PARSE_ONCE, TRIAL
-    from vhlo_tools.bindings.parts import NARROW_ELEMENTS, PARTS, explain_unknown, missing_part
     from vhlo_tools.bindings.provider import MLIRFailure, Provider
-    from vhlo_tools.bindings.providers import PROVIDERS, get_provider, provider_of
+    from vhlo_tools.bindings.providers import (
+        NARROW_ELEMENTS,
+        PARTS,
+        PROVIDERS,
+        explain_unknown,
+        get_provider,
+        missing_part,
+        provider_of,
+    )
     from vhlo_tools.bindings.toolbox import FilePosition, Remark, Toolbox
-    from vhlo_tools.bindings.values import argument_number, relocate_arguments, result_number
     from vhlo_tools.bindings.xla import XlaFailure
     from vhlo_tools.bindings.xla_client import (
         CALLBACK_TARGET,
@@ -29,10 +43,12 @@ if TYPE_CHECKING:
         Placed,
         XlaArray,
         approx_top_k_size,
+        is_lapack,
+        missing_routine,
         put_on_device,
+        register_lapack,
     )
-    from vhlo_tools.bindings.xla_parallel import Devices
     from vhlo_tools.bindings.xla_processes import IsolatedArray, IsolatedXlaProgram, put_isolated
-    from vhlo_tools.bindings.xla_server import XlaSource, compiled
+    from vhlo_tools.bindings.xla_server import Devices, XlaSource, compiled
 else:
     __getattr__, __dir__ = lazy_exports(__name__)

@@ -1,9 +1,46 @@
-"""Access to attributes, with workarounds for limitations of the bindings."""
+"""Attributes, locations and values of MLIR, as plain Python."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, Literal
+
+# Kind of an MLIR location, in every release of the bindings
+#
+# jaxlib has a class for each kind from 0.10.1 on, and before that one class with a question for each.
+
+
+LocationKind = Literal["call-site", "file", "fused", "name"]
+
+_KINDS: Final[dict[str, LocationKind]] = {
+    "CallSiteLoc": "call-site",
+    "FileLineColLoc": "file",
+    "FusedLoc": "fused",
+    "NameLoc": "name",
+}
+_QUESTIONS: Final[dict[str, LocationKind]] = {
+    "is_a_callsite": "call-site",
+    "is_a_file": "file",
+    "is_a_fused": "fused",
+    "is_a_name": "name",
+}
+
+
+def location_kind(location: Any) -> LocationKind | None:
+    """Return ``None`` for a kind that is unknown or has no class in the bindings.
+
+    The members of a kind have the same names in all releases: ``filename``, ``start_line`` and ``start_col``;
+    ``callee`` and ``caller``; ``locations``; ``name_str`` and ``child_loc``.
+    """
+    if (kind := _KINDS.get(type(location).__name__)) is not None:
+        return kind
+    for question, kind in _QUESTIONS.items():
+        if hasattr(location, question) and getattr(location, question)():
+            return kind
+    return None
+
+
+# Access to attributes, with workarounds for limitations of the bindings
 
 
 def leaves(attribute: Any) -> Iterator[Any]:
@@ -55,3 +92,36 @@ def _at(holder: Any, key: Any) -> Iterator[Any]:
     except KeyError:
         # The bindings end a name at a NUL byte, and look for the rest in vain.
         raise RuntimeError("a name contains a NUL byte") from None
+
+
+# Results of ops and arguments of blocks: their numbers, and their locations
+
+
+def argument_number(value: Any) -> int:
+    # Up to jaxlib 0.9.0 operands are of the class Value, which has no number.
+    return int((value if hasattr(value, "arg_number") else _ir(value).BlockArgument(value)).arg_number)
+
+
+def result_number(value: Any) -> int:
+    return int((value if hasattr(value, "result_number") else _ir(value).OpResult(value)).result_number)
+
+
+def relocate_arguments(block: Any, locations: Sequence[Any]) -> None:
+    arguments = list(block.arguments)
+    if all(hasattr(argument, "set_location") for argument in arguments):
+        for argument, location in zip(arguments, locations, strict=True):
+            argument.set_location(location)
+        return
+    # The bindings of jaxlib 0.8 cannot: others take the place of the arguments.
+    for argument, location in zip(arguments, locations, strict=True):
+        argument.replace_all_uses_with(block.add_argument(argument.type, location))
+    for _ in arguments:
+        block.erase_argument(0)
+
+
+def _ir(value: Any) -> Any:
+    from vhlo_tools.bindings.providers import provider_of
+
+    provider = provider_of(value)
+    assert provider is not None, f"{type(value)} is of no provider"
+    return provider.ir

@@ -6,7 +6,7 @@ import gc
 import threading
 from typing import Final
 
-from vhlo_tools.bindings.isolation.status import wear_out
+from vhlo_tools.bindings.isolation.limits import wear_out
 from vhlo_tools.bindings.provider import MLIRFailure, Provider
 from vhlo_tools.bindings.providers import get_provider
 from vhlo_tools.findings import Diagnostic

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import Any, Final
 
-from vhlo_tools.bindings.locations import LocationKind, location_kind
+from vhlo_tools.bindings.attributes import LocationKind, location_kind
 from vhlo_tools.bindings.mlir import Context, Module
 from vhlo_tools.bindings.provider import Provider
 from vhlo_tools.records import dataclass

@@ -1,31 +1,80 @@
-"""XLA's CPU client, through jaxlib alone: compilation, arrays on the device, and execution.
-
-``jaxlib.xla_client`` and ``jaxlib._jax`` are private to jaxlib; the functions used here are the same from 0.8.1 to 0.12
-except where noted. jax is not needed, and is not imported: see :mod:`vhlo_tools.bindings.no_jax`.
-"""
+"""Programs compiled and run by jaxlib's client of XLA in this process."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import threading
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from weakref import ref
 
-from vhlo_tools.bindings.float_environment import with_all_floats
-from vhlo_tools.bindings.no_jax import WithoutJax, allowing_jax
-from vhlo_tools.bindings.providers import get_provider
-from vhlo_tools.bindings.xla import XlaFailure
-from vhlo_tools.errors import EngineError, ProviderError
+from vhlo_tools.bindings.providers import get_provider, missing_part
+from vhlo_tools.bindings.xla import WithoutJax, XlaFailure, allowing_jax
+from vhlo_tools.errors import EngineError, MissingExtraError, ProviderError
 from vhlo_tools.records import dataclass
 from vhlo_tools.system import after_fork
 
 if TYPE_CHECKING:
     import numpy as np
+
+# Run host callbacks with denormals enabled: XLA's threads flush denormals to zero
+
+
+#: An upper bound of the size of ``fenv_t`` in any C library.
+_SIZE: Final = 256
+
+
+def _library() -> ctypes.CDLL | None:
+    """Return ``None`` if the functions of the C library cannot be found."""
+    try:
+        library = ctypes.CDLL(None)
+        for function in (library.fegetenv, library.fesetenv):
+            function.argtypes = [ctypes.c_void_p]
+    except (OSError, TypeError, AttributeError):
+        return None
+    return library
+
+
+def _current() -> Any:
+    environment = ctypes.create_string_buffer(_SIZE)
+    if _LIBRARY is not None:
+        _LIBRARY.fegetenv(environment)
+    return environment
+
+
+_LIBRARY: Final = _library()
+#: The environment of the thread that imports this module, which is not a thread of XLA.
+_OF_PYTHON: Final = _current()
+
+
+def with_all_floats(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``function``, for calls from XLA's threads, with the floating-point environment of Python's threads."""
+    library = _LIBRARY
+    if library is None:
+        return function
+
+    def called(*arguments: Any) -> Any:
+        before = _current()
+        library.fesetenv(_OF_PYTHON)
+        try:
+            return function(*arguments)
+        finally:
+            library.fesetenv(before)
+
+    return called
+
+
+# XLA's CPU client, through jaxlib alone: compilation, arrays on the device, and execution
+#
+# ``jaxlib.xla_client`` and ``jaxlib._jax`` are private to jaxlib; the functions used here are the same from 0.8.1 to
+# 0.12 except where noted. jax is not needed, and is not imported: see :mod:`vhlo_tools.bindings.xla`.
+
 
 #: The shape and the element type of an array.
 ArrayType = tuple[tuple[int, ...], "np.dtype[Any]"]
@@ -356,3 +405,37 @@ def _result_handler(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
 def described(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     """Describe an array for jaxlib, which uses only these attributes."""
     return SimpleNamespace(shape=shape, dtype=dtype, weak_type=False)
+
+
+# Registration of jaxlib's LAPACK custom calls with XLA
+#
+# The routines are jaxlib's, and call the LAPACK of scipy. Source: ``jaxlib/lapack.py`` in jax-ml/jax.
+
+
+_OTHERS: Final = frozenset({"tridiagonal_solve_perturbed_ffi"})
+
+
+def is_lapack(target: str) -> bool:
+    return target in _OTHERS or (target.startswith("lapack_") and target.endswith("_ffi"))
+
+
+def missing_routine(target: str) -> str:
+    """Return why jaxlib does not register the routine of a custom call."""
+    return missing_part(get_provider("jaxlib"), target) or "the installed jaxlib has no such routine"
+
+
+@cache
+def register_lapack() -> frozenset[str]:
+    """Register the routines with XLA for the CPU, and return all their targets."""
+    client = xla_client()
+    if find_spec("scipy") is None:
+        raise MissingExtraError(
+            "LAPACK custom calls use the LAPACK of scipy, which is not installed: install vhlo-tools[scipy]"
+        )
+    with WithoutJax():
+        lapack = import_module("jaxlib.lapack")
+        for platform, routines in lapack.registrations().items():
+            for target, function, version in routines:
+                client.register_custom_call_target(target, function, platform=platform, api_version=version)
+        lapack._lapack.initialize()
+    return frozenset(lapack._lapack.registrations())

@@ -15,10 +15,9 @@ import click
 
 from vhlo_tools import api
 from vhlo_tools.cli import options
-from vhlo_tools.cli.display import window_width
-from vhlo_tools.cli.echo import echo, has_colours
+from vhlo_tools.cli.display import echo, has_colours, shown_progress, window_width
 from vhlo_tools.cli.helping import command
-from vhlo_tools.cli.progress import shown_progress
+from vhlo_tools.compat import expansion_flag
 from vhlo_tools.files import NO_CACHE, write_atomically
 from vhlo_tools.gate import (
     COMMAND_LINE,
@@ -31,23 +30,40 @@ from vhlo_tools.gate import (
     read_patterns,
     render,
     render_statistics,
+    wrapped,
 )
 from vhlo_tools.records import dataclass
-from vhlo_tools.spec import explanation_of, known_explanations, known_features
+from vhlo_tools.spec import Explanation, Feature, explanation_of, known_explanations, known_features
 
 if TYPE_CHECKING:
-    from vhlo_tools.cli.progress import Progress
+    from vhlo_tools.cli.display import Progress
     from vhlo_tools.files import Buffer
-    from vhlo_tools.gate import (
-        Answer,
-        Baseline,
-        Levels,
-        Listing,
-        Renderer,
-        Scope,
-        Settings,
-    )
+    from vhlo_tools.gate import Answer, Baseline, Levels, Listing, Renderer, Scope, Settings
     from vhlo_tools.stores import AnyExecutor
+
+# Output of ``vhlo check --explain``: descriptions of features as text of 80 columns
+
+
+def explanation_lines(name: str, explained: Explanation) -> Iterator[str]:
+    """Describe findings of an id that is not a feature of a version."""
+    yield f"{name} ({explained.level})"
+    yield from wrapped(explained.text, "  ")
+
+
+def feature_lines(feature: Feature) -> Iterator[str]:
+    yield f"{feature.id} ({feature.kind}), since StableHLO {feature.introduced}"
+    yield from wrapped(feature.title, "  ")
+    for label, names in (("on the ops", feature.ops), ("of VHLO", feature.names)):
+        if names:
+            yield from wrapped(f"{label}: {', '.join(names)}", "  ")
+    yield from wrapped(f"For older consumers: {feature.remedy}.", "  ")
+    if feature.inexpressible:
+        yield from wrapped(f"It cannot be expanded: {feature.inexpressible}.", "  ")
+    for each in feature.expansions:
+        said = f"{expansion_flag(feature, each)} rewrites it, for consumers of {each.to} or later"
+        said += f", and gives up {each.gives_up}" if each.gives_up else ""
+        yield from wrapped(f"{said}. It does not apply to {each.limits}." if each.limits else f"{said}.", "  ")
+
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -433,13 +449,12 @@ def _say(message: str) -> None:
 def _explain(name: str, output_format: str) -> None:
     if output_format not in ("text", "json"):
         raise click.UsageError("--explain prints text or json: give --output-format json, or text")
-    from vhlo_tools.cli import check_text
 
     if (explanation := explanation_of(name)) is not None:
         if output_format == "json":
             options.echo_json({**asdict(explanation), "id": name})
         else:
-            echo("\n".join(check_text.general(name, explanation)))
+            echo("\n".join(explanation_lines(name, explanation)))
         return
     feature = next((each for each in known_features() if each.id == name), None)
     if feature is None:
@@ -454,5 +469,5 @@ def _explain(name: str, output_format: str) -> None:
     if output_format == "json":
         options.echo_json({**asdict(feature), "introduced": str(feature.introduced)})
         return
-    for line in check_text.explanation(feature):
+    for line in feature_lines(feature):
         echo(line)

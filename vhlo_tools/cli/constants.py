@@ -13,9 +13,9 @@ import click
 from vhlo_tools import api
 from vhlo_tools.artifact import Artifact, Constant, Making
 from vhlo_tools.cli import options
-from vhlo_tools.cli.echo import echo
+from vhlo_tools.cli.display import echo
 from vhlo_tools.cli.helping import Group
-from vhlo_tools.cli.migrate_text import readable_size
+from vhlo_tools.cli.migrate import readable_size
 from vhlo_tools.files import Place, place
 from vhlo_tools.printable import printable
 

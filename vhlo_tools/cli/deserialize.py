@@ -10,7 +10,7 @@ from vhlo_tools import api
 from vhlo_tools.api import Emit
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.cli import options
-from vhlo_tools.cli.echo import echo
+from vhlo_tools.cli.display import echo
 from vhlo_tools.cli.helping import command
 
 

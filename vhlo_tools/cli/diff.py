@@ -13,8 +13,7 @@ import click
 from vhlo_tools import api
 from vhlo_tools.artifact import DIFFERENCE_KINDS, Difference, DifferenceKind
 from vhlo_tools.cli import options
-from vhlo_tools.cli.display import Column, show_table, window_width
-from vhlo_tools.cli.echo import echo
+from vhlo_tools.cli.display import Column, echo, show_table, window_width
 from vhlo_tools.cli.helping import command
 from vhlo_tools.errors import UnsupportedFeatureError
 from vhlo_tools.printable import printable

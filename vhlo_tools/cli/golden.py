@@ -9,9 +9,9 @@ import click
 
 from vhlo_tools import api
 from vhlo_tools.cli import options
-from vhlo_tools.cli.echo import echo
-from vhlo_tools.cli.handler_option import handler_option, load_handlers
+from vhlo_tools.cli.display import echo
 from vhlo_tools.cli.helping import Group
+from vhlo_tools.cli.options import handler_option, load_handlers
 from vhlo_tools.cli.run import input_option, read_inputs
 from vhlo_tools.cli.verify import comparison_as_json, drawing_options, tolerance_options
 

@@ -1,14 +1,126 @@
-"""Output of ``--help``: one screen, with the usual options and an example; ``--help-all`` prints every option."""
+"""Help: texts that fit the window, and groups of commands and options."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol, TypeVar
 
 import click
 
-if TYPE_CHECKING:
-    from vhlo_tools.cli.help_texts import Help
+from vhlo_tools.records import dataclass
+
+# For each command, an example that works in the folder `examples/`, and the options that its help lists
+
+
+@dataclass(frozen=True, slots=True)
+class Help:
+    example: str  # command lines; the last one is of the command
+    usual: tuple[str, ...] = ()  # names of the options that ``--help`` lists; all if empty
+
+
+#: By the words of the command after ``vhlo``.
+HELP: Final[Mapping[str, Help]] = {
+    "": Help("vhlo inspect keras_mlp.mlirbc"),
+    "serialize": Help(
+        "vhlo serialize saxpy.mlir --target jaxlib==0.4.31 -o saxpy.mlirbc",
+        ("output", "target", "expand", "weights", "signature", "strip_debug_info", "with_manifest", "force"),
+    ),
+    "graph": Help("vhlo graph keras_mlp.mlirbc --function _where -o where.dot"),
+    "deserialize": Help("vhlo deserialize keras_mlp.mlirbc -o keras_mlp.mlir"),
+    "retarget": Help(
+        "vhlo retarget keras_mlp.mlirbc --target 1.4.0 -o older.mlirbc",
+        ("output", "target", "engine", "expand", "allow_relaxed", "with_manifest", "force", "output_format"),
+    ),
+    "strip": Help("vhlo strip keras_mlp.mlirbc -o small.mlirbc"),
+    "check": Help(
+        "vhlo check saxpy.mlir keras_mlp.mlirbc --target jaxlib==0.4.31",
+        (
+            "target",
+            "readable_by",
+            "explain",
+            "config",
+            "show_settings",
+            "exclude",
+            "allow",
+            "against",
+            "baseline",
+            "update_baseline",
+            "quiet",
+            "output_format",
+        ),
+    ),
+    "diff": Help("vhlo diff saxpy.mlir saxpy.mlir"),
+    "alias": Help("vhlo alias show transformer_step.mlir"),
+    "alias clear": Help(
+        "vhlo serialize transformer_step.mlir -o step.mlirbc\nvhlo alias clear step.mlirbc -o plain.mlirbc"
+    ),
+    "alias convert": Help(
+        "vhlo serialize transformer_step.mlir -o step.mlirbc\n"
+        "vhlo alias convert step.mlirbc --form module -o other.mlirbc"
+    ),
+    "alias lint": Help("vhlo alias lint transformer_step.mlir"),
+    "alias set": Help("vhlo alias set keras_mlp.mlirbc --donor 0 -o donated.mlirbc"),
+    "alias show": Help("vhlo alias show transformer_step.mlir"),
+    "inspect": Help("vhlo inspect keras_mlp.mlirbc"),
+    "report": Help("vhlo report keras_mlp.mlirbc -o keras_mlp.html"),
+    "manifest": Help("vhlo manifest write keras_mlp.mlirbc\nvhlo manifest verify keras_mlp.mlirbc"),
+    "manifest show": Help("vhlo manifest write keras_mlp.mlirbc\nvhlo manifest show keras_mlp.mlirbc"),
+    "manifest sign": Help("vhlo manifest sign keras_mlp.mlirbc --private-key key.pem"),
+    "manifest verify": Help("vhlo manifest write keras_mlp.mlirbc\nvhlo manifest verify keras_mlp.mlirbc"),
+    "manifest write": Help("vhlo manifest write keras_mlp.mlirbc"),
+    "constants": Help("vhlo constants list keras_mlp.mlirbc"),
+    "constants externalize": Help("vhlo constants externalize keras_mlp.mlirbc --min-size 64 -o program.mlirbc"),
+    "constants extract": Help("vhlo constants extract keras_mlp.mlirbc -o weights.safetensors"),
+    "constants list": Help("vhlo constants list keras_mlp.mlirbc"),
+    "constants restore": Help(
+        "vhlo constants externalize keras_mlp.mlirbc --min-size 64 -o p.mlirbc\n"
+        "vhlo constants restore p.mlirbc --weights p.safetensors -o whole.mlirbc"
+    ),
+    "run": Help(
+        "vhlo run saxpy.mlir -i 2.0 -i '[1, 2, 3, 4]' -i '[1, 1, 1, 1]'",
+        ("inputs", "engine", "handlers", "donated", "timeout", "probe", "output", "output_format"),
+    ),
+    "golden": Help("vhlo golden record golden/ saxpy.mlir\nvhlo golden check golden/"),
+    "golden check": Help("vhlo golden record golden/ saxpy.mlir\nvhlo golden check golden/"),
+    "golden record": Help(
+        "vhlo golden record golden/ saxpy.mlir", ("inputs", "name", "target", "seed", "engine", "ulp", "rtol", "force")
+    ),
+    "verify": Help(
+        "vhlo retarget keras_mlp.mlirbc --target 1.4.0 -o older.mlirbc\nvhlo verify keras_mlp.mlirbc older.mlirbc",
+        ("inputs", "rounds", "engines", "ulp", "rtol", "bisect", "output_format"),
+    ),
+    "migrate": Help(
+        "vhlo migrate jax_store/ --target 1.9.0 --output-dir moved/",
+        ("target", "dry_run", "output_dir", "backup", "verify", "expand", "confirm_with"),
+    ),
+    "store": Help("vhlo store status jax_store/"),
+    "store report": Help(
+        "vhlo store status jax_store/ --format parquet -o status.parquet\nvhlo store report status.parquet"
+    ),
+    "store status": Help("vhlo store status jax_store/", ("horizon", "windows", "exclude", "as_of", "output_format")),
+    "matrix": Help(
+        "vhlo matrix saxpy.mlir --consumers jaxlib==0.4.31 --sizes",
+        ("producers", "consumers", "target", "no_run", "sizes", "timeout", "output_format", "output", "picture"),
+    ),
+    "targets": Help("vhlo targets jaxlib==0.4.31"),
+    "spec": Help("vhlo spec show tan_v1"),
+    "spec diff": Help("vhlo spec diff 1.0.0 1.9.0"),
+    "spec import": Help("vhlo spec import stablehlo/ --specs specs/"),
+    "spec lint": Help("vhlo spec lint"),
+    "spec list": Help("vhlo spec list"),
+    "spec new-version": Help(
+        "vhlo spec new-version 1.23.0 --op 'shapes/fold(operand) -> result'",
+        ("ops", "attributes", "types", "kinds", "cases", "feature", "brought", "dry_run"),
+    ),
+    "spec probe": Help("vhlo spec probe"),
+    "spec show": Help("vhlo spec show tan_v1"),
+    "shims": Help("vhlo shims bin/"),
+    "completion": Help("vhlo completion bash --install"),
+}
+
+
+# Output of ``--help``: one screen, with the usual options and an example; ``--help-all`` prints every option
+
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -42,7 +154,6 @@ _HELP_ALL: Final = click.Option(
 
 def _help_of(ctx: click.Context) -> Help:
     # Imported here because few runs print help.
-    from vhlo_tools.cli.help_texts import HELP
 
     return HELP[" ".join(ctx.command_path.split()[1:])]
 

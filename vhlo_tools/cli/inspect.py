@@ -11,8 +11,7 @@ import click
 from vhlo_tools.aliasing import format_index
 from vhlo_tools.artifact import ManifestCheck, check_manifest, inspect_bytes, inspect_folder, outline
 from vhlo_tools.cli import options
-from vhlo_tools.cli.display import show_facts
-from vhlo_tools.cli.echo import echo
+from vhlo_tools.cli.display import echo, show_facts
 from vhlo_tools.cli.helping import command
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.files import place

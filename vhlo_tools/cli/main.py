@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vhlo_tools.cli import options
-from vhlo_tools.cli.echo import echo
+from vhlo_tools.cli.display import echo
 from vhlo_tools.cli.helping import Group
 from vhlo_tools.errors import UnknownReleaseWarning, VhloToolsError
 from vhlo_tools.system import CLOSED_OUTPUT
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 # Each command is an object in the module of the same name in this package, which is imported on a call of the command.
+_MODULES = {"translate": "opt"}
 _GROUPS = {
     "One program": {
         "inspect": "Show the format and contents of a file.",
@@ -71,7 +72,7 @@ _ANSWERING = ("check", "diff", "golden", "manifest", "matrix", "migrate", "store
 def import_command(name: str = "") -> click.Command | None:
     if name not in _COMMANDS:
         return None
-    command: click.Command = getattr(import_module(f"vhlo_tools.cli.{name}"), name)
+    command: click.Command = getattr(import_module(f"vhlo_tools.cli.{_MODULES.get(name, name)}"), name)
     return command
 
 
@@ -140,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     If the reader of the output closes it: 141 where the exit code is an answer, and otherwise 0.
     """
     if _COMPLETING in os.environ:
-        import vhlo_tools.cli.completion_shells  # noqa: F401 - registers its shells
+        import vhlo_tools.cli.completion  # noqa: F401 - registers its shells
     try:
         with _shown_warnings():
             result = cli.main(args=arguments, prog_name="vhlo", standalone_mode=False)

@@ -22,7 +22,7 @@ from vhlo_tools.artifact import (
     verify_signature,
 )
 from vhlo_tools.cli import options
-from vhlo_tools.cli.echo import echo
+from vhlo_tools.cli.display import echo
 from vhlo_tools.cli.helping import Group
 from vhlo_tools.errors import ManifestError, SignatureError
 from vhlo_tools.printable import printable

@@ -8,7 +8,7 @@ import click
 
 from vhlo_tools import api
 from vhlo_tools.cli import options
-from vhlo_tools.cli.echo import echo
+from vhlo_tools.cli.display import echo
 from vhlo_tools.cli.helping import command
 
 

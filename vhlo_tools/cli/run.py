@@ -19,9 +19,9 @@ import click
 from vhlo_tools import api
 from vhlo_tools.aliasing import parse_donors
 from vhlo_tools.cli import options
-from vhlo_tools.cli.echo import echo
-from vhlo_tools.cli.handler_option import handler_option, load_handlers
+from vhlo_tools.cli.display import echo
 from vhlo_tools.cli.helping import OptionDecorator, command
+from vhlo_tools.cli.options import handler_option, load_handlers
 from vhlo_tools.documents import read_json
 from vhlo_tools.errors import AliasError
 from vhlo_tools.files import Url, open_regular, place as place_of, read_bytes

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from vhlo_tools.cli.echo import echo
+from vhlo_tools.cli.display import echo
 from vhlo_tools.cli.helping import command
 from vhlo_tools.cli.options import force_option
 from vhlo_tools.cli.upstream import COMMANDS

@@ -4,30 +4,73 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from datetime import date
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 
 import click
 
 from vhlo_tools import api
 from vhlo_tools.cli import options
-from vhlo_tools.cli.echo import echo
+from vhlo_tools.cli.display import echo
 from vhlo_tools.cli.helping import Group
-from vhlo_tools.cli.migrate_text import readable_path
-from vhlo_tools.cli.store_report_text import report_lines
+from vhlo_tools.cli.migrate import readable_path, readable_size
+from vhlo_tools.printable import printable
 from vhlo_tools.spec import WindowName
 from vhlo_tools.stores import (
     AT_REST,
     STATUS_TABLE,
     WINDOWS,
     FileStatus,
+    ResultsSummary,
     StoreFile,
     horizon_end,
     parquet_chunks,
     summarize_results,
 )
+
+# Output of ``vhlo store report`` as text
+
+
+#: So many features, versions and reasons are shown; the report as JSON has more.
+_SHOWN: Final = 10
+
+
+def report_lines(summary: ResultsSummary) -> Iterator[str]:
+    total = summary.files.counts.total()
+    size = readable_size(summary.sizes.counts.total())
+    said = "".join(f", {name} {printable(value)}" for name, value in sorted(summary.said.items()))
+    yield f"{total} {'file' if total == 1 else 'files'}, {size} ({summary.table}{said})"
+    for status, number in summary.files.ranked():
+        yield f"  {printable(status or '-'):<10} {number:>12} {readable_size(summary.sizes.counts[status]):>10}"
+    if summary.new_size:
+        yield f"  the results have {readable_size(summary.new_size)}"
+    yield from _section("versions", ((number, text or "none") for text, number in summary.versions.ranked()))
+    yield from _section(
+        "features found, by files",
+        ((each.files, f"{name} ({each.count} times)") for name, each in summary.ranked_features()),
+    )
+    yield from _section("reasons", ((number, text or "-") for text, number in summary.reasons.ranked()))
+    if summary.reasons.others:
+        yield f"  {summary.reasons.others:>12} for others, rarer ones"
+    if (median := summary.seconds.median) is not None:
+        yield f"seconds: {summary.seconds.total:.1f} in all, {median:.2g} in the median; the slowest files"
+        for seconds, path in summary.seconds.slowest:
+            yield f"  {seconds:>12.3g} {printable(path)}"
+
+
+def _section(title: str, counts: Iterable[tuple[int, str]]) -> Iterator[str]:
+    rest = iter(counts)
+    shown = list(islice(rest, _SHOWN))
+    if not shown:
+        return
+    yield title
+    for number, text in shown:
+        yield f"  {number:>12} {printable(text)}"
+    if more := sum(1 for _ in rest):
+        yield f"  {'':>12} and {more} more: --output-format json"
 
 
 @click.group(cls=Group)

@@ -1,24 +1,89 @@
-"""Functions of JAX as functions of arrays only, with names for their inputs, outputs and weights.
-
-Arguments and results may be any pytrees, also with leaves that are no arrays, such as the activation functions in
-modules of Equinox: these are part of the function. Weights are arrays over which a function closes, found by the
-identity of the constants in its jaxpr.
-"""
+"""Functions of JAX, and its lowered and compiled stages, as programs."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
 from types import CodeType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 import numpy as np
 
+from vhlo_tools.aliasing import DROPPED, Alias, Donor, finding_of
+from vhlo_tools.artifact import Artifact
+from vhlo_tools.bindings import provider_of, xla
+from vhlo_tools.errors import InvalidInputError, InvalidProgramError
+from vhlo_tools.findings import Finding
+from vhlo_tools.integrations.exported_model import ExportedModel, serialize_module
 from vhlo_tools.records import dataclass
+from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from vhlo_tools.program import ExportOptions, ProgramSource
+
+# Detect donations that jax dropped
+#
+# jax donates an argument if an output of its type and shape, or at least of its size, is left for it, and drops the
+# donation otherwise; for an argument that the function does not use jax drops the argument too. Source:
+# ``_set_up_aliases`` in ``jax/_src/interpreters/mlir.py`` and ``_dce_jaxpr`` in ``jax/_src/interpreters/pxla.py`` of
+# jax-ml/jax. Dropped donations are recorded in the ``args_info`` of a stage of the function but not in the program; a
+# ``jax.export.Exported`` and its file do not contain them.
+
+
+_REMEDY: Final = (
+    "donate only arguments that an output of the same type and shape can overwrite, or remove it from donate_argnums"
+)
+
+
+def dropped_donations(
+    artifact: Artifact,
+    args_info: Any,
+    kept: Collection[int],
+    *,
+    before: int = 0,
+    names: Sequence[str] | None = None,
+) -> list[Finding]:
+    """Return a warning for each argument whose donation jax dropped: ``main`` keeps it without one, or lacks it.
+
+    ``kept`` has the indices into the flattened arguments that ``main`` keeps; ``before`` is the number of indices that
+    arguments of jax's own take up first.
+    """
+    import jax
+
+    program = artifact.declared_aliases()
+    declared = program.declared
+    entries: tuple[Alias | Donor, ...] = (*declared.aliases, *declared.donors)
+    given = {each.parameter_number for each in entries}
+    first = len(declared.signature.parameters) - len(kept)
+    numbers = {argument: first + place for place, argument in enumerate(sorted(kept))}
+    found = []
+    for argument, (path, info) in enumerate(jax.tree_util.tree_flatten_with_path(args_info)[0], before):
+        number = numbers.get(argument)
+        if not info.donated or number in given:
+            continue
+        why = "no output can overwrite it" if number is not None else "the function does not use it"
+        called = _called(jax, path) if names is None else names[argument - before]
+        message = f"{called}, {info.dtype}{list(info.shape)}, is donated, but jax dropped the donation: {why}"
+        found.append(finding_of(program, DROPPED, number, message, _REMEDY))
+    return found
+
+
+def _called(jax: Any, path: Any) -> str:
+    """Return the name of an argument as jax writes it in files: ``args[0]['w']``, ``kwargs['x']``."""
+    first, *rest = path
+    return f"{'kwargs' if first.idx else 'args'}{jax.tree_util.keystr(tuple(rest))}"
+
+
+# Functions of JAX as functions of arrays only, with names for their inputs, outputs and weights
+#
+# Arguments and results may be any pytrees, also with leaves that are no arrays, such as the activation functions in
+# modules of Equinox: these are part of the function. Weights are arrays over which a function closes, found by the
+# identity of the constants in its jaxpr.
+
 
 #: The variables of a function that are searched for weights: closures within closures.
 _DEEPEST: Final = 8
@@ -260,3 +325,66 @@ def _call(closed: Any, keys: Sequence[int], name: str) -> Callable[..., list[Any
 
     call.__name__ = call.__qualname__ = name
     return call
+
+
+# Export functions that ``jax.jit`` lowered
+
+
+#: ``jax.export`` writes this attribute into every module, and artifacts for this window.
+_POLYMORPHISM: Final = "jax.uses_shape_polymorphism"
+_WINDOW: Final = "WEEK_4"
+
+
+def open_lowered(
+    source: ProgramSource,
+    target: str | Version,
+    *,
+    weights: Literal["arguments", "constants"],
+    name: str | None = None,
+    **options: Unpack[ExportOptions],
+) -> ExportedModel:
+    """Export a ``jax.stages.Lowered``; implements :class:`vhlo_tools.api.frontends.Exporter`.
+
+    The findings list dropped donations. ``weights="arguments"`` is refused: the function itself decides.
+    """
+    lowered: Any = source
+    name = name or "the lowered function"
+    if weights == "arguments":
+        raise InvalidInputError(f"the weights of {name} are determined by its function: omit weights")
+    module = lowered.compiler_ir("stablehlo")
+    if module is None:
+        raise InvalidProgramError(f"{name} has no form in StableHLO: it was lowered for a backend without it")
+    artifact = serialize_module(_as_exported(module), target, name=name, **options)
+    program = artifact.declared_aliases()
+    inputs = tuple(each.name or f"argument{number}" for number, each in enumerate(program.parameters))
+    outputs = tuple(each.name or f"output{number}" for number, each in enumerate(program.results))
+    return ExportedModel(artifact.with_findings([*artifact.findings, *_dropped(lowered, artifact)]), inputs, outputs)
+
+
+def _as_exported(module: Any) -> Any:
+    """Return a module as the artifact that ``jax.export`` makes of it, so that both are the same program.
+
+    A module without such a form is returned as it is: its serialization explains why.
+    """
+    provider = provider_of(module)
+    if provider is None:
+        return module
+    own = provider.clone(module)
+    if _POLYMORPHISM not in own.operation.attributes:
+        own.operation.attributes[_POLYMORPHISM] = provider.ir.BoolAttr.get(False, own.context)
+    version = provider.library.requirements[_WINDOW]
+    try:
+        data = xla.jax_artifact(provider.as_module(own), str(version))
+    except xla.XlaFailure:
+        return module
+    return Artifact(data, trusted=True)
+
+
+def _dropped(lowered: Any, artifact: Artifact) -> list[Finding]:
+    """Return the dropped donations, if this version of jax reports which arguments it kept."""
+    lowering = getattr(lowered, "_lowering", None)
+    kept = getattr(lowering, "compile_args", {}).get("kept_var_idx")
+    if kept is None:
+        return []
+    # `const_args` are constants that jax turned into arguments.
+    return dropped_donations(artifact, lowered.args_info, kept, before=len(getattr(lowering, "const_args", ())))

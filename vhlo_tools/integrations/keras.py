@@ -8,16 +8,19 @@ of ``keras.tree.flatten``. Models run in inference mode (``training=False``): up
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.errors import InvalidInputError, InvalidProgramError
-from vhlo_tools.integrations.exported_model import ExportedModel, serialize_module
+from vhlo_tools.findings import Finding, SourceLocation
+from vhlo_tools.integrations.exported_model import ExportedModel, fixed_shapes, joined, serialize_module, unique
 from vhlo_tools.integrations.extras import require_extra
-from vhlo_tools.integrations.keras_random import recorded_draws
-from vhlo_tools.integrations.naming import joined, unique
-from vhlo_tools.integrations.open_shapes import fixed_shapes
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
@@ -25,6 +28,60 @@ if TYPE_CHECKING:
     import numpy as np
 
     from vhlo_tools.program import ExportOptions
+
+# Random numbers that a Keras model draws while it is traced, from states that no program has as an argument
+
+
+_OWN: Final = str(Path(__file__).parents[1])
+#: Folders of packages whose lines are not the user's.
+_FRAMEWORKS: Final = re.compile(r"/(?:site|dist)-packages/(?:jax|keras|keras_hub|tensorflow|torch)/|<")
+_RANDOM: Final = "/keras/src/random/random.py"
+
+
+@contextmanager
+def recorded_draws() -> Iterator[dict[Finding, None]]:
+    """Record draws from ``keras.random.SeedGenerator``: a finding for each generator and line of user code."""
+    import keras
+
+    # In order; a function may be traced more than once.
+    draws: dict[Finding, None] = {}
+    generator: Any = keras.random.SeedGenerator
+    draw = generator.next
+
+    def recorded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        draws[_finding(str(self.state.path), sys._getframe(1))] = None
+        return draw(self, *args, **kwargs)
+
+    generator.next = recorded
+    try:
+        yield draws
+    finally:
+        generator.next = draw
+
+
+def _finding(generator: str, frame: FrameType | None) -> Finding:
+    op, place = "keras.random", None
+    while frame is not None:
+        file, name = frame.f_code.co_filename.replace("\\", "/"), frame.f_code.co_name
+        if file.endswith(_RANDOM):
+            op = f"keras.random.{name}"
+        if file.startswith(_OWN):
+            break
+        if not _FRAMEWORKS.search(file):
+            place = SourceLocation(frame.f_code.co_filename, frame.f_lineno)
+            break
+        frame = frame.f_back
+    return Finding(
+        "random_state",
+        "warning",
+        "op",
+        f"{op} draws from the state of {generator}, which is a constant of the program: every call draws the same "
+        f"numbers",
+        op=op,
+        location=place,
+        remedy="make the random numbers, or an integer from which they are drawn, an input of the model",
+    )
+
 
 _PURPOSE: Final = "exporting a Keras model"
 

@@ -17,12 +17,22 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.errors import InvalidInputError, InvalidProgramError, UnsupportedFeatureError
 from vhlo_tools.findings import Finding
-from vhlo_tools.integrations.exported_model import ExportedModel, serialize_module
-from vhlo_tools.integrations.naming import joined, paths_of, unique
-from vhlo_tools.integrations.open_shapes import fixed_shapes
-from vhlo_tools.integrations.tensorflow_graphs import FunctionGraphs, explained_refusal, with_user_locations
+from vhlo_tools.integrations.exported_model import (
+    ExportedModel,
+    fixed_shapes,
+    joined,
+    paths_of,
+    serialize_module,
+    unique,
+)
+from vhlo_tools.integrations.tensorflow_graphs import (
+    FunctionGraphs,
+    explained_refusal,
+    owner_of,
+    variable_names,
+    with_user_locations,
+)
 from vhlo_tools.integrations.tensorflow_import import import_tensorflow
-from vhlo_tools.integrations.variables import owner_of, variable_names
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 

@@ -94,7 +94,7 @@ def _tried(name: str, importer: str) -> Trial:
 def _import_packages(importer: str) -> None:
     """Import what an export imports, so that its time is that of the export."""
     import vhlo_tools.integrations.torch.importing  # noqa: F401
-    from vhlo_tools.integrations.torch.torchax_loading import load_torchax
+    from vhlo_tools.integrations.torch.torchax import load_torchax
 
     if importer in ("auto", "torchax", OWN["torchax"]):
         load_torchax()

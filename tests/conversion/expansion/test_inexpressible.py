@@ -6,7 +6,7 @@ import pytest
 from support.corpus import FEATURES, around, features_of_library
 
 import vhlo_tools as vt
-from vhlo_tools.cli.check_text import explanation
+from vhlo_tools.cli.check import feature_lines
 from vhlo_tools.spec import Feature, known_features
 
 _INEXPRESSIBLE = [feature for feature in features_of_library() if feature.inexpressible]
@@ -30,7 +30,7 @@ def test_the_reason_is_said(feature: Feature) -> None:
     with pytest.raises(vt.DowngradeError) as refused:
         vt.serialize(path, before)
     assert "it cannot be expanded" not in str(refused.value)
-    assert f"It cannot be expanded: {feature.inexpressible}." in " ".join(map(str.strip, explanation(feature)))
+    assert f"It cannot be expanded: {feature.inexpressible}." in " ".join(map(str.strip, feature_lines(feature)))
     with pytest.raises(ValueError, match=f"{feature.id}' has no exact expansion"):
         vt.serialize(path, before, expand=[feature.id])
 

@@ -13,7 +13,7 @@ from support.element_types import TYPES
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import isolation
-from vhlo_tools.bindings.iree_processes import _compilers, _tools
+from vhlo_tools.bindings.iree import _compilers, _tools
 
 F32 = "tensor<4xf32>"
 #: IREE 3.13.0 cannot write these to memory.

@@ -22,7 +22,7 @@ from support.corpus import EXAMPLES, FEATURES
 from support.page_data import contents_of
 
 import vhlo_tools as vt
-from vhlo_tools.cli.help_texts import HELP
+from vhlo_tools.cli.helping import HELP
 from vhlo_tools.cli.main import main
 from vhlo_tools.findings import Finding
 from vhlo_tools.stores import MIGRATION_TABLE, MigrationRecord, parquet_chunks, summarize_results

@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn import functional
 
 import vhlo_tools as vt
-from vhlo_tools.integrations.torch import export, importing, lifting, torchax_loading
+from vhlo_tools.integrations.torch import export, importing, lifting, torchax as torchax_loading
 
 both_importers = pytest.mark.parametrize("importer", ["torchax", "torch-mlir"])
 

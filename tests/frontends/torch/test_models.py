@@ -197,7 +197,7 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[Any, ...]]] = {
 
 
 def numpy_of(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
-    from vhlo_tools.integrations.torch.numpy_arrays import as_numpy
+    from vhlo_tools.integrations.torch.graphs import as_numpy
 
     return as_numpy(tensor, "an input")
 

@@ -13,7 +13,7 @@ import pytest
 from support.vhlo_process import kept_workers
 
 import vhlo_tools as vt
-from vhlo_tools.api.migration_tools import MIGRATION_TOOLS
+from vhlo_tools.api.stores import MIGRATION_TOOLS
 from vhlo_tools.cli.main import main
 from vhlo_tools.stores import Journal, Migration, MigrationSettings, Workers
 

@@ -11,7 +11,7 @@ from support.forked_python import COMMAND
 from support.vhlo_process import warm_python
 
 import vhlo_tools as vt
-from vhlo_tools.api.migration_tools import MIGRATION_TOOLS
+from vhlo_tools.api.stores import MIGRATION_TOOLS
 from vhlo_tools.stores import Journal, Migration, MigrationSettings, Workers
 from vhlo_tools.stores.journal import Task
 from vhlo_tools.stores.members import hash_at

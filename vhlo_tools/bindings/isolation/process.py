@@ -15,20 +15,20 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from vhlo_tools.bindings.isolation.failures import crash, failure, timeout
-from vhlo_tools.bindings.isolation.limits import Deadline, Limits
+from vhlo_tools.bindings.isolation.limits import NOTE_SIZE, Deadline, Limits, cpu_seconds, memory_usage, read_note
+from vhlo_tools.bindings.isolation.messages import LENGTH, Answer, Request, SharedMemory, anonymous_file, frame, pack
 from vhlo_tools.bindings.isolation.replies import (
     Asked,
     Ready,
     Reply,
     Returned,
+    crash,
     decode_reply,
+    failure,
+    timeout,
     unpack_value,
 )
-from vhlo_tools.bindings.isolation.requests import LENGTH, Answer, Request, frame, pack
-from vhlo_tools.bindings.isolation.server import STATUS, ForkRequest, ask
-from vhlo_tools.bindings.isolation.shared import SharedMemory, anonymous_file
-from vhlo_tools.bindings.isolation.status import NOTE_SIZE, cpu_seconds, memory_usage, read_note
+from vhlo_tools.bindings.isolation.server import STATUS, ForkRequest, request_child as ask
 from vhlo_tools.errors import EngineCrashError, EngineStartError
 
 # The module search path is the caller's, without the current folder.

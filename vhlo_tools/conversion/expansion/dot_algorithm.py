@@ -1,4 +1,53 @@
-"""dot_algorithm."""
+"""The attribute ``algorithm`` of dot_general, introduced in 1.6.0.
+
+An algorithm rounds the operands to its precision types, or splits them into several components of these types, and
+sums the products of the components in its accumulation type. Precision types are independent of the types of the
+operands and the result. In the exact expansion the algorithm becomes older ops:
+
+* One primitive operation: operands are converted to the precision type, multiplied by a plain dot_general whose result
+  has the accumulation type, and converted to the type of the result. The plain op multiplies and adds in the type of
+  its result or in a wider one, so that the product of two bf16 is exact where it accumulates in f32. Its precision is
+  HIGHEST, for f32 would otherwise be computed from narrower operands by some consumers.
+* 8-bit precision types: operands are rounded to their type, and then converted to bf16, which has every value of these
+  types, because a plain dot_general has operands of one type. f8E4M3 and f8E3M4, which are newer than the algorithms,
+  are rounded to in f32 or f64.
+* tf32 is no type of values: ``reduce_precision`` rounds f32 to its 8 bits of exponent and 10 bits of mantissa, and the
+  plain op multiplies f32.
+* 3, 6 or 9 primitive operations, with ``a = a0 + a1 (+ a2)``, each component the rounded rest of those before::
+
+      x3: a0 b1 + a1 b0, then + a0 b0
+      x6: a0 b2 + a1 b1 + a2 b0, then the terms of x3
+      x9: a2 b2, then a1 b2 + a2 b1, then the terms of x6
+
+  in f32, the smallest terms first. Where the sum of ``a0 b0`` is not finite it is the result: the components of
+  infinity are infinity and NaN.
+* ``allow_imprecise_accumulation`` permits less than the accumulation type, and does not ask for it.
+
+Bounds. With one primitive operation the products are the same numbers, and so is their sum up to the order of
+additions, which the specification leaves open. Operands of f64 are rounded to tf32, or split, as f32: a relative error
+of 2 ** -24 beside that of the algorithm itself.
+
+With several primitive operations the specification leaves the split open too. Let ``u`` be the greatest relative error
+of rounding to a component: 2 ** -8 for bf16, 2 ** -11 for tf32 when rounded to nearest as here, twice that when
+truncated. The rest after k components is at most ``u ** k`` of the number, so that for each product ``a b``
+
+* x3 omits ``a1 b1``, and the rests after two components of both: at most ``3 u ** 2 |a b|``, up to higher powers;
+* x6 omits ``a1 b2``, ``a2 b1`` and the rests after three components of both: at most ``4 u ** 3 |a b|``;
+* x9 omits only these rests: at most ``2 u ** 3 |a b|``; they are none for f32, whose 24 bits are three times 8.
+
+All numbers as long as no component underflows. Any implementation of the algorithm and the expansion are within this
+sum of each other, taken once with the ``u`` of each; besides, an f32 sum of n terms has an error of ``n 2 ** -24`` of
+the sum of their magnitudes.
+
+The relaxed expansion drops the algorithm, which leaves rounding and accumulation to the consumer.
+
+Sources: the section ``dot_general`` in the specification of openxla/stablehlo; ``getKnownDotAlgorithm`` in its
+``stablehlo/dialect/Base.cpp`` for the algorithms there are; G. Henry, P. T. P. Tang, A. Heinecke, "Leveraging the
+bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations" (arXiv 1904.06376), sections on the split
+and on the products that can be omitted, which the specification cites; dotGeneralOp of ``stablehlo/reference/Ops.cpp``
+for the type in which a plain op multiplies: so does XLA on CPUs, which accumulates bf16 in f32. Neither of the two
+engines does anything with the attribute.
+"""
 
 from __future__ import annotations
 
@@ -11,60 +60,6 @@ from vhlo_tools.conversion.patterns import Build, discardable
 from vhlo_tools.conversion.rewriter import MatchFailure, Rewriter
 from vhlo_tools.conversion.tensor import constant_like
 from vhlo_tools.records import dataclass
-
-# The attribute ``algorithm`` of dot_general, introduced in 1.6.0
-#
-# An algorithm rounds the operands to its precision types, or splits them into several components of these types, and
-# sums the products of the components in its accumulation type. Precision types are independent of the types of the
-# operands and the result. In the exact expansion the algorithm becomes older ops:
-#
-# * One primitive operation: operands are converted to the precision type, multiplied by a plain dot_general whose
-# result
-#   has the accumulation type, and converted to the type of the result. The plain op multiplies and adds in the type of
-#   its result or in a wider one, so that the product of two bf16 is exact where it accumulates in f32. Its precision is
-#   HIGHEST, for f32 would otherwise be computed from narrower operands by some consumers.
-# * 8-bit precision types: operands are rounded to their type, and then converted to bf16, which has every value of
-# these
-#   types, because a plain dot_general has operands of one type. f8E4M3 and f8E3M4, which are newer than the algorithms,
-#   are rounded to in f32 or f64.
-# * tf32 is no type of values: ``reduce_precision`` rounds f32 to its 8 bits of exponent and 10 bits of mantissa, and
-# the
-#   plain op multiplies f32.
-# * 3, 6 or 9 primitive operations, with ``a = a0 + a1 (+ a2)``, each component the rounded rest of those before::
-#
-#       x3: a0 b1 + a1 b0, then + a0 b0
-#       x6: a0 b2 + a1 b1 + a2 b0, then the terms of x3
-#       x9: a2 b2, then a1 b2 + a2 b1, then the terms of x6
-#
-#   in f32, the smallest terms first. Where the sum of ``a0 b0`` is not finite it is the result: the components of
-#   infinity are infinity and NaN.
-# * ``allow_imprecise_accumulation`` permits less than the accumulation type, and does not ask for it.
-#
-# Bounds. With one primitive operation the products are the same numbers, and so is their sum up to the order of
-# additions, which the specification leaves open. Operands of f64 are rounded to tf32, or split, as f32: a relative
-# error of 2 ** -24 beside that of the algorithm itself.
-#
-# With several primitive operations the specification leaves the split open too. Let ``u`` be the greatest relative
-# error of rounding to a component: 2 ** -8 for bf16, 2 ** -11 for tf32 when rounded to nearest as here, twice that when
-# truncated. The rest after k components is at most ``u ** k`` of the number, so that for each product ``a b``
-#
-# * x3 omits ``a1 b1``, and the rests after two components of both: at most ``3 u ** 2 |a b|``, up to higher powers;
-# * x6 omits ``a1 b2``, ``a2 b1`` and the rests after three components of both: at most ``4 u ** 3 |a b|``;
-# * x9 omits only these rests: at most ``2 u ** 3 |a b|``; they are none for f32, whose 24 bits are three times 8.
-#
-# All numbers as long as no component underflows. Any implementation of the algorithm and the expansion are within this
-# sum of each other, taken once with the ``u`` of each; besides, an f32 sum of n terms has an error of ``n 2 ** -24`` of
-# the sum of their magnitudes.
-#
-# The relaxed expansion drops the algorithm, which leaves rounding and accumulation to the consumer.
-#
-# Sources: the section ``dot_general`` in the specification of openxla/stablehlo; ``getKnownDotAlgorithm`` in its
-# ``stablehlo/dialect/Base.cpp`` for the algorithms there are; G. Henry, P. T. P. Tang, A. Heinecke, "Leveraging the
-# bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations" (arXiv 1904.06376), sections on the split
-# and on the products that can be omitted, which the specification cites; dotGeneralOp of
-# ``stablehlo/reference/Ops.cpp`` for the type in which a plain op multiplies: so does XLA on CPUs, which accumulates
-# bf16 in f32. Neither of the two engines does anything with the attribute.
-
 
 #: How many components an operand has, by the number of primitive operations.
 _COMPONENTS: Final = {3: 2, 6: 3, 9: 3}

@@ -7,8 +7,7 @@ loaded with ``model-explorer --extensions=vhlo_tools.integrations.model_explorer
 This package can be imported without Model Explorer, which the functions need.
 """
 
-from vhlo_tools.integrations.model_explorer.conversion import Form, model_graphs
-from vhlo_tools.integrations.model_explorer.node_data import NodeDataKind, node_data
-from vhlo_tools.integrations.model_explorer.visualization import configuration, visualize
+from vhlo_tools.integrations.model_explorer.conversion import Form, NodeDataKind, model_graphs, node_data
+from vhlo_tools.integrations.model_explorer.main import configuration, visualize
 
 __all__ = ["Form", "NodeDataKind", "configuration", "model_graphs", "node_data", "visualize"]

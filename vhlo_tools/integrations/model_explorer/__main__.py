@@ -9,7 +9,7 @@ import click
 
 from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.integrations.model_explorer.conversion import Form
-from vhlo_tools.integrations.model_explorer.visualization import visualize
+from vhlo_tools.integrations.model_explorer.main import visualize
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""Errors and diagnostics of torch and torch-mlir, reduced to the cause."""
+"""What surrounds an export of PyTorch: names, sizes, repairs, and errors with the user's line."""
 
 from __future__ import annotations
 
@@ -6,16 +6,192 @@ import io
 import re
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
-from typing import TYPE_CHECKING, Final
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
+from vhlo_tools.bindings import Module, Provider
 from vhlo_tools.errors import InvalidProgramError
+from vhlo_tools.findings import SourceLocation
+from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
     import torch
+    from torch.fx import Node
 
     from vhlo_tools.findings import Diagnostic
+
+# Lines of the user's source from which nodes of exported programs come
+
+
+_FRAME: Final = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+)', re.MULTILINE)
+
+
+def user_line(node: Node) -> SourceLocation | None:
+    """Return the innermost line outside of torch, or else the innermost in torch."""
+    frames = [(each["file"], int(each["line"])) for each in _FRAME.finditer(node.meta.get("stack_trace") or "")]
+    outside = [frame for frame in frames if not frame[0].startswith(_folder_of_torch())]
+    return SourceLocation(*(outside or frames)[-1]) if frames else None
+
+
+def described(node: Node) -> str:
+    """Return the op of a node with its line: ``aten.roll.default at model.py:7``."""
+    line = user_line(node)
+    return f"{node.target} at {line}" if line else str(node.target)
+
+
+@cache
+def _folder_of_torch() -> str:
+    import torch
+
+    return str(Path(torch.__file__).parent)
+
+
+# Names of inputs and outputs: parameters of ``forward``, and paths within them
+
+
+def input_names(program: torch.export.ExportedProgram) -> tuple[str, ...]:
+    """Return a name for each leaf of the inputs: ``tokens``, ``state.0``, ``options.scale``."""
+    from torch.utils import _pytree as pytree
+
+    spec = program.call_spec.in_spec
+    args, kwargs = pytree.tree_unflatten(range(spec.num_leaves), spec)
+    parameters = program.module_call_graph[0].signature
+    names = list(parameters.forward_arg_names or ()) if parameters else []
+    # Programs from old files lack the names.
+    names += [f"input{index}" for index in range(len(names), len(args))]
+    found: dict[int, str] = {}
+    for parts, values in ((names, args), (list(kwargs), kwargs.values())):
+        for part, value in zip(parts, values, strict=False):
+            for path, leaf in pytree.tree_flatten_with_path(value)[0]:
+                found[leaf] = ".".join([part, *map(_word, path)])
+    return tuple(found[leaf] for leaf in range(spec.num_leaves))
+
+
+def output_names(program: torch.export.ExportedProgram) -> tuple[str, ...]:
+    """Return a name for each leaf of the outputs: ``output0``, or its path if the outermost is not a sequence."""
+    from torch.utils import _pytree as pytree
+
+    spec = program.call_spec.out_spec
+    outputs = pytree.tree_unflatten(range(spec.num_leaves), spec)
+    found = {}
+    for path, leaf in pytree.tree_flatten_with_path(outputs)[0]:
+        words = [_word(key) for key in path] or ["0"]
+        found[leaf] = ".".join([f"output{words[0]}" if words[0].isdigit() else words[0], *words[1:]])
+    return tuple(found[leaf] for leaf in range(spec.num_leaves))
+
+
+def _word(key: Any) -> str:
+    """An element of a path is an index, a key or an attribute."""
+    for attribute in ("idx", "key", "name"):
+        if hasattr(key, attribute):
+            return str(getattr(key, attribute))
+    return str(key)
+
+
+# Dynamic sizes of torch.export as symbolic dimensions of JAX, in one scope
+
+
+_UNBOUND: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolicSizes:
+    scope: Any  # the ``jax.export.SymbolicScope``, with the ranges of the sizes
+
+    @classmethod
+    def of(cls, program: torch.export.ExportedProgram) -> SymbolicSizes:
+        """The ranges are those that ``torch.export`` recorded."""
+        import jax.export
+        import torch
+
+        found = {
+            symbol
+            for node in program.graph.nodes
+            if node.op == "placeholder"
+            for size in getattr(node.meta.get("val"), "shape", ())
+            if isinstance(size, torch.SymInt)
+            for symbol in size.node.expr.free_symbols
+        }
+        ranges = {symbol: allowed for symbol, allowed in program.range_constraints.items() if symbol in found}
+        return cls(jax.export.SymbolicScope(_constraints(ranges)))
+
+    def shape(self, sizes: Sequence[Any]) -> tuple[Any, ...]:
+        """Return a shape for JAX: numbers as they are, expressions over dynamic sizes as symbolic dimensions."""
+        import jax.export
+        import torch
+
+        # Sizes of inputs are linear expressions, which sympy and JAX write alike.
+        texts = [str(size.node.expr) if isinstance(size, torch.SymInt) else str(size) for size in sizes]
+        return tuple(jax.export.symbolic_shape(", ".join(texts), scope=self.scope)) if texts else ()
+
+
+def _constraints(ranges: Mapping[Any, Any]) -> list[str]:
+    found = []
+    for symbol, allowed in ranges.items():
+        # torch writes 2 for sizes without a lower bound, and infinities of its own for those without an upper one.
+        if allowed.lower.is_Integer and allowed.lower > _UNBOUND:
+            found.append(f"{symbol} >= {allowed.lower}")
+        if allowed.upper.is_Integer:
+            found.append(f"{symbol} <= {allowed.upper}")
+    return found
+
+
+# Fixes for output of torch-mlir 20261001 that consumers reject
+
+
+def mend(module: Module, provider: Provider) -> None:
+    """Fix, in place, ops that XLA rejects and ops that prevent inference of shapes from the shapes of the inputs."""
+    for op in provider.walk(module):
+        match str(op.name):
+            case "stablehlo.compare":
+                _mend_comparison(op, provider.ir)
+            case "arith.divui":
+                _mend_division(op, provider.ir)
+            case "stablehlo.convert":
+                _mend_length(op)
+
+
+def _mend_comparison(op: Any, ir: Any) -> None:
+    """Compare booleans as unsigned, as StableHLO requires."""
+    if str(op.operands[0].type.element_type) == "i1":
+        op.attributes["compare_type"] = ir.Attribute.parse("#stablehlo<comparison_type UNSIGNED>", op.context)
+
+
+def _mend_division(op: Any, ir: Any) -> None:
+    """Divide sizes, which are not negative, as signed numbers, because shape inference lacks unsigned division."""
+    if str(op.result.type) in ("index", "i64"):
+        operands, place = list(op.operands), ir.InsertionPoint(op)
+        signed = ir.Operation.create("arith.divsi", [op.result.type], operands, loc=op.location, ip=place)
+        op.result.replace_all_uses_with(signed.result)
+
+
+def _mend_length(op: Any) -> None:
+    """Use the length of a range of step 1 directly, and not the ceiling of a quotient of floats."""
+    ceiling = _made_by(op.operands[0], "stablehlo.ceil")
+    quotient = _made_by(ceiling.operands[0], "stablehlo.divide") if ceiling else None
+    if quotient is None:
+        return
+    length, step = (_made_by(each, "stablehlo.convert") for each in quotient.operands)
+    if length is None or step is None or length.operands[0].type != op.result.type or not _is_one(step.operands[0]):
+        return
+    op.result.replace_all_uses_with(length.operands[0])
+
+
+def _made_by(value: Any, name: str) -> Any:
+    owner = value.owner
+    return owner if getattr(owner, "name", None) == name else None
+
+
+def _is_one(value: Any) -> bool:
+    constant = _made_by(value, "stablehlo.constant") or _made_by(value, "arith.constant")
+    return constant is not None and str(constant.attributes["value"]).startswith("dense<1> : tensor<")
+
+
+# Errors and diagnostics of torch and torch-mlir, reduced to the cause
+
 
 #: An op that torch-mlir does not know is a ``torch.operator`` with the name as an attribute.
 _OPERATOR: Final = re.compile(r'name = "torch\.([\w.]+)"')

@@ -11,8 +11,7 @@ from vhlo_tools.bindings.isolation import Limits
 from vhlo_tools.conversion import REWRITTEN
 from vhlo_tools.errors import InvalidProgramError
 from vhlo_tools.files import FileRange, ViewFile, as_bytes
-from vhlo_tools.integrations.binding import bind_arguments
-from vhlo_tools.integrations.exported_model import ExportedModel, serialize_module
+from vhlo_tools.integrations.exported_model import ExportedModel, bind_arguments, serialize_module
 from vhlo_tools.integrations.extras import require_extra
 from vhlo_tools.integrations.torch.export_errors import explained, quiet_failure
 from vhlo_tools.integrations.torch.importing import MEMORY, SECONDS, ImporterName, ImportSettings, import_program

@@ -87,25 +87,25 @@ def _combined(refusals: Sequence[InvalidProgramError | ProviderError]) -> Invali
 
 
 def _torchax_decompositions() -> dict[Any, Callable[..., Any]]:
-    from vhlo_tools.integrations.torch import torchax_importer
+    from vhlo_tools.integrations.torch import torchax as torchax_importer
 
     return torchax_importer.decompositions()
 
 
 def _with_torchax(lifted: Lifted, name: str, _: ImportSettings) -> Artifact:
-    from vhlo_tools.integrations.torch import torchax_importer
+    from vhlo_tools.integrations.torch import torchax as torchax_importer
 
     return torchax_importer.import_program(lifted, name)
 
 
 def _torch_mlir_decompositions() -> dict[Any, Callable[..., Any]]:
-    from vhlo_tools.integrations.torch import torch_mlir_importer
+    from vhlo_tools.integrations.torch import torch_mlir as torch_mlir_importer
 
     return torch_mlir_importer.decompositions()
 
 
 def _with_torch_mlir(lifted: Lifted, name: str, settings: ImportSettings) -> Module:
-    from vhlo_tools.integrations.torch import torch_mlir_importer
+    from vhlo_tools.integrations.torch import torch_mlir as torch_mlir_importer
 
     return torch_mlir_importer.import_program(lifted, name, settings.limits)
 

@@ -9,11 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.errors import InvalidProgramError
-from vhlo_tools.integrations.torch.export_errors import explained
-from vhlo_tools.integrations.torch.graph_edits import count_from_the_start, prepared
-from vhlo_tools.integrations.torch.numpy_arrays import as_numpy
+from vhlo_tools.integrations.torch.export_errors import explained, input_names, output_names
+from vhlo_tools.integrations.torch.graphs import as_numpy, count_from_the_start, prepared
 from vhlo_tools.integrations.torch.shared_decompositions import shared_decompositions
-from vhlo_tools.integrations.torch.signature_names import input_names, output_names
 from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:

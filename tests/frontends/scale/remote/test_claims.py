@@ -68,7 +68,7 @@ class Held:
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
     found = Held()
-    monkeypatch.setattr("vhlo_tools.api.migration_tools.retarget", found.retarget)
+    monkeypatch.setattr("vhlo_tools.api.stores.retarget", found.retarget)
     yield found
     found.free.set()
 

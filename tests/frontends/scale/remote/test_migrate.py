@@ -15,7 +15,7 @@ from support.store_buckets import Bucket
 from support.store_servers import SERVERS
 
 import vhlo_tools as vt
-from vhlo_tools.api.migration_tools import MIGRATION_TOOLS
+from vhlo_tools.api.stores import MIGRATION_TOOLS
 from vhlo_tools.cli.main import main
 from vhlo_tools.files import Url, metadata_of, objects_under, open_object, stamp_of, write_object
 from vhlo_tools.stores import Journal, MigrationSettings
@@ -168,7 +168,7 @@ def test_an_object_that_somebody_replaces_is_left_to_them(store: Bucket, monkeyp
         write_object(url, [b"of somebody else"], force=True)
         return found
 
-    monkeypatch.setattr("vhlo_tools.api.migration_tools.retarget", slow)
+    monkeypatch.setattr("vhlo_tools.api.stores.retarget", slow)
     found = statuses(vt.migrate(str(url), TARGET))
     assert found == {str(url): "changed"}
     assert open_object(url) == b"of somebody else"
@@ -198,7 +198,7 @@ def test_work_that_was_done_without_an_answer(store: Bucket, name: str, moment: 
 
             tool = "serialize" if name == "text.mlir" else "retarget"
             real = getattr(vt, tool)
-            patch.setattr(f"vhlo_tools.api.migration_tools.{tool}", other)
+            patch.setattr(f"vhlo_tools.api.stores.{tool}", other)
         (again,) = done([task])
     if moment == "before it is written again":
         (first,) = answers

@@ -1,0 +1,248 @@
+"""Messages to isolated processes: frames, and large arrays in shared memory."""
+
+from __future__ import annotations
+
+import io
+import mmap
+import os
+import pickle
+import socket
+import struct
+import sys
+import tempfile
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from vhlo_tools.records import dataclass
+
+# Memory shared by the caller and a child process: written by one side, read by the other, kept between calls
+
+
+# Up to this size a copy through the socket costs less than managing shared memory.
+_INLINE: Final = 1 << 14
+
+# The alignment that vector instructions require, and engines that use arrays without copying them.
+_ALIGNMENT: Final = 64
+
+# Mapping all pages at once takes a third of the time of mapping them on first use.
+_FLAGS: Final = getattr(mmap, "MAP_SHARED", 0) | getattr(mmap, "MAP_POPULATE", 0)
+
+
+def anonymous_file() -> int:
+    """Return the descriptor of a new anonymous file in memory, which is deleted with its last descriptor."""
+    if not hasattr(os, "memfd_create"):
+        with tempfile.TemporaryFile() as file:
+            return os.dup(file.fileno())
+    descriptor = os.memfd_create("vhlo_tools", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    import fcntl
+
+    # Without the seal, truncation by the other side would terminate a reader of the mapping with SIGBUS.
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+    return descriptor
+
+
+class Chunk(NamedTuple):
+    offset: int
+    size: int  # in bytes
+    inline: bool  # in the message, not in shared memory
+
+
+class SharedMemory:
+    """One side's access to a file in memory, whose descriptor it owns; the file grows and never shrinks.
+
+    The first use of a page costs ten times as much as copying into it, so later calls reuse the memory.
+    """
+
+    def __init__(self, descriptor: int, *, writable: bool) -> None:
+        self.descriptor = descriptor
+        self._protection = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
+        self._mapped: mmap.mmap | None = None
+        self._end = 0
+
+    @property
+    def size(self) -> int:
+        return os.fstat(self.descriptor).st_size
+
+    def place(self, buffers: Sequence[memoryview], *, after: bool = False) -> tuple[list[Chunk], bytes]:
+        """Copy large buffers to the memory; return the place of each buffer, and the small ones.
+
+        With ``after``, they go behind the buffers of the last call without it.
+        """
+        chunks, small, inline, end = [], [], 0, self._end if after else 0
+        large = []
+        for buffer in buffers:
+            if buffer.nbytes <= _INLINE:
+                chunks.append(Chunk(inline, buffer.nbytes, True))
+                small.append(buffer)
+                inline += buffer.nbytes
+            else:
+                chunks.append(Chunk(end, buffer.nbytes, False))
+                large.append((end, buffer))
+                end += -(-buffer.nbytes // _ALIGNMENT) * _ALIGNMENT
+        if end > self.size:
+            _extend(self.descriptor, end)
+        if large:
+            target = self._map(end)
+            for offset, buffer in large:
+                target[offset : offset + buffer.nbytes] = buffer
+        if not after:
+            self._end = end
+        return chunks, b"".join(small)
+
+    def find(self, chunk: Chunk, inline: memoryview) -> memoryview:
+        """Return the bytes of a chunk; those in the memory are valid until the other side writes there again."""
+        offset, size, is_inline = chunk
+        available = len(inline) if is_inline else self.size
+        if min(offset, size) < 0 or offset + size > available:
+            raise ValueError(f"there are no {size} bytes at {offset} of {available}")
+        whole = inline if is_inline else memoryview(self._map(offset + size))
+        return whole[offset : offset + size]
+
+    def close(self) -> None:
+        """Views remain valid."""
+        self._mapped = None
+        os.close(self.descriptor)
+
+    def _map(self, end: int) -> mmap.mmap:
+        if self._mapped is None or len(self._mapped) < end:
+            self._mapped = mmap.mmap(self.descriptor, self.size, flags=_FLAGS, prot=self._protection)
+        return self._mapped
+
+
+def copied(data: memoryview) -> Any:
+    import numpy as np
+
+    # Numpy allocates large pages, which makes this twice as fast as a copy by Python.
+    return np.frombuffer(data, np.uint8).copy()
+
+
+def _extend(descriptor: int, size: int) -> None:
+    """Allocate the memory of the file, so that a lack of memory fails here and not on the first access."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(descriptor, 0, size)
+    else:
+        os.ftruncate(descriptor, size)
+
+
+# Requests to a child: pickles (PEP 574), which the child trusts, with arrays and large views in shared memory
+#
+# A value is *packed*: a pickle without its buffers, and the buffers, small ones inline and large ones in shared memory.
+# Plain PEP 574 would make a buffer that is read-only at the sender read-only at the receiver too.
+
+
+#: The length of a message, which precedes it.
+LENGTH: Final = struct.Struct("<Q")
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    chunks: tuple[Chunk, ...]  # the places of the pickle and of its buffers
+    inline: bytes  # the small chunks
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    function: str  # ``package.module:function``
+    arguments: Packed  # a tuple
+    output: int | None  # the limit of the size of the result in bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer of a function of the caller that the child called."""
+
+    value: Packed | None  # None if it raised an exception, which stays with the caller
+    said: str = ""  # the message of that exception
+
+
+def pack(value: object, memory: SharedMemory, *, after: bool = False) -> Packed:
+    """Pack a value, which may contain numpy arrays of plain dtypes and views of bytes at any depth.
+
+    ``after`` keeps the present contents of ``memory``.
+    """
+    file = io.BytesIO()
+    pickler = _Pickler(file, protocol=5)
+    pickler.dump(value)
+    chunks, inline = memory.place([file.getbuffer(), *pickler.buffers], after=after)
+    return Packed(tuple(chunks), inline)
+
+
+def unpack(packed: Packed, memory: SharedMemory) -> Any:
+    """The arrays are read-only views, valid until the caller sends the next message."""
+    inline = memoryview(packed.inline)
+    pickled, *buffers = (memory.find(chunk, inline) for chunk in packed.chunks)
+    return _Unpickler(io.BytesIO(pickled), buffers).load()
+
+
+def frame(message: Request | Answer) -> bytes:
+    pickled = pickle.dumps(message, protocol=5)
+    return LENGTH.pack(len(pickled)) + pickled
+
+
+def receive(connection: socket.socket) -> Any:
+    """Return the next message on a blocking socket, or ``None`` if the other side has closed it."""
+    head = _exactly(connection, LENGTH.size)
+    body = None if head is None else _exactly(connection, LENGTH.unpack(head)[0])
+    return None if body is None else pickle.loads(body)
+
+
+def _exactly(connection: socket.socket, size: int) -> bytearray | None:
+    data = bytearray(size)
+    view, done = memoryview(data), 0
+    while done < size:
+        count = connection.recv_into(view[done:])
+        if not count:
+            return None
+        done += count
+    return data
+
+
+@dataclass(frozen=True, slots=True)
+class _Buffer:
+    data: memoryview
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, file: io.BytesIO, protocol: int) -> None:
+        super().__init__(file, protocol)
+        self.buffers: list[memoryview] = []
+
+    def persistent_id(self, value: Any) -> int | None:
+        if type(value) is not _Buffer:
+            return None
+        self.buffers.append(value.data)
+        return len(self.buffers) - 1
+
+    def reducer_override(self, value: Any) -> Any:
+        if type(value) is memoryview:
+            return _same, (_Buffer(value.cast("B") if value.c_contiguous else memoryview(value.tobytes())),)
+        numpy = sys.modules.get("numpy")
+        if numpy is None or type(value) not in (numpy.ndarray, numpy.memmap):
+            return NotImplemented
+        if value.dtype.hasobject:
+            raise TypeError(
+                f"an array of {value.dtype} cannot be passed to another process: expected elements "
+                f"without Python objects"
+            )
+        # Arrays of ml_dtypes dtypes do not support the buffer protocol; their bytes do.
+        data = numpy.ascontiguousarray(value).reshape(-1).view(numpy.uint8)
+        return _as_array, (value.dtype, value.shape, _Buffer(memoryview(data)))
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, buffers: list[Any]) -> None:
+        super().__init__(file)
+        self._buffers = buffers
+
+    def persistent_load(self, index: int) -> Any:
+        return self._buffers[index]
+
+
+def _as_array(dtype: Any, shape: tuple[int, ...], data: Any) -> Any:
+    import numpy as np
+
+    return np.frombuffer(data, np.uint8).view(dtype).reshape(shape)
+
+
+def _same(data: Any) -> Any:
+    return data

@@ -1,0 +1,261 @@
+"""Import of PyTorch programs by torch-mlir."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from vhlo_tools.bindings import MLIRFailure, Module, Provider, get_provider, isolation, source_of
+from vhlo_tools.errors import EngineError, EngineStartError, EngineTimeoutError, InvalidProgramError
+from vhlo_tools.findings import Diagnostic
+from vhlo_tools.integrations.torch.export_errors import data_dependent, explained, failing_ops, first_words, mend
+from vhlo_tools.integrations.torch.graphs import wrap_indices
+from vhlo_tools.records import dataclass
+
+if TYPE_CHECKING:
+    import torch
+
+    from vhlo_tools.integrations.torch.lifting import Lifted
+
+# Decompositions of torch ops for torch-mlir: its own table, with corrections and additions
+
+
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    import torch
+    from torch._decomp import get_decompositions
+    from torch_mlir.extras.fx_decomp_util import get_decomposition_table
+
+    aten = torch.ops.aten
+    return {
+        **get_decomposition_table(),
+        # Otherwise they are exported unchanged, and then rejected.
+        **get_decompositions([aten.upsample_nearest1d, aten.upsample_nearest2d, aten.upsample_nearest3d]),
+        # torch-mlir 20261001 returns the sign of the dividend, as fmod does.
+        aten.remainder.Tensor: _remainder,
+        aten.remainder.Scalar: _remainder,
+        aten.remainder.Scalar_Tensor: _remainder,
+        aten.fmod.Scalar: _fmod,
+    }
+
+
+def _remainder(dividend: Any, divisor: Any) -> torch.Tensor:
+    import torch
+
+    rest = torch.fmod(*_tensors(dividend, divisor))
+    # A number is compared as such, not as a tensor: torch-mlir evaluates 0.3 < 0 as true.
+    other_sign = (rest < 0) != (divisor < 0) if isinstance(divisor, torch.Tensor) else _beyond(rest, divisor)
+    return torch.where((rest != 0) & other_sign, rest + divisor, rest)
+
+
+def _beyond(rest: torch.Tensor, divisor: float) -> torch.Tensor:
+    return rest > 0 if divisor < 0 else rest < 0
+
+
+def _fmod(dividend: torch.Tensor, divisor: Any) -> torch.Tensor:
+    import torch
+
+    return torch.fmod(*_tensors(dividend, divisor))
+
+
+def _tensors(one: Any, other: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return both as tensors of torch's result type, in which tensors take precedence over numbers."""
+    import torch
+
+    kind = torch.result_type(one, other)
+    device = next(each.device for each in (one, other) if isinstance(each, torch.Tensor))
+    first, second = (
+        each.to(kind) if isinstance(each, torch.Tensor) else torch.scalar_tensor(each, dtype=kind, device=device)
+        for each in (one, other)
+    )
+    return first, second
+
+
+# Convert modules of torch's dialect to StableHLO by the passes of torch-mlir, which run in a child process
+#
+# Nothing here imports torch, so that the child starts fast.
+
+
+#: The names of :func:`convert` and :func:`convert_first` for calls in a child process.
+CONVERT: Final = f"{__name__}:convert"
+CONVERT_FIRST: Final = f"{__name__}:convert_first"
+
+# The passes of `torch_mlir.fx.export_and_import`, which prints errors and leaves the module in a temporary file.
+_TO_BACKEND: Final = "func.func(torch-match-quantized-custom-ops),torchdynamo-export-to-torch-backend-pipeline"
+_TO_STABLEHLO: Final = "torch-backend-to-stablehlo-backend-pipeline"
+_OPS: Final = ("torch.aten.", "torch.prims.", "torch.operator", "torch.runtime.", "torch.torchvision.")
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    bytecode: bytes | None  # of torch-mlir's own version; None if the conversion failed
+    diagnostics: tuple[Diagnostic, ...] = ()
+    left: tuple[str, ...] = ()  # the torch ops that a failure left in the module
+
+
+def convert(data: bytes | memoryview) -> tuple[Any, ...]:
+    """Convert the bytecode of a module of torch's dialect, and return the fields of :class:`Converted`."""
+    provider = get_provider("torch_mlir")
+    converted = _converted(provider, provider.parse(new_context(provider), bytes(data)))
+    return converted.bytecode, converted.diagnostics, converted.left
+
+
+def convert_first(data: bytes | memoryview, number: int) -> None:
+    """Convert the first ``number`` of the :func:`named_ops`, in order to see whether that exceeds a limit."""
+    provider = get_provider("torch_mlir")
+    module = provider.parse(new_context(provider), bytes(data))
+    _truncate(module, provider, number)
+    _converted(provider, module)
+
+
+def new_context(provider: Provider) -> Any:
+    context = provider.ir.Context()
+    provider.module("dialects.torch").register_dialect(context)
+    # As exceptions alone, diagnostics would be lost if a pass continues after one.
+    context.emit_error_diagnostics = True
+    return context
+
+
+def bytecode_of(module: Module) -> bytes:
+    file = io.BytesIO()
+    module.operation.write_bytecode(file)
+    return file.getvalue()
+
+
+def named_ops(module: Module, provider: Provider) -> list[Any]:
+    """Return the ops of ``main`` that stand for ops of the program."""
+    return [op for op in _main(module).regions[0].blocks[0].operations if str(op.name).startswith(_OPS)]
+
+
+def _converted(provider: Provider, module: Module) -> Converted:
+    for pipeline in (_TO_BACKEND, _TO_STABLEHLO):
+        try:
+            provider.run_passes(module, pipeline, verify=True)
+        except MLIRFailure as failure:
+            left = dict.fromkeys(str(op.name) for op in provider.walk(module))
+            return Converted(None, failure.diagnostics, tuple(each for each in left if each.startswith(_OPS)))
+    mend(module, provider)
+    return Converted(bytecode_of(module))
+
+
+def _main(module: Module) -> Any:
+    (main,) = module.body.operations
+    return main
+
+
+def _truncate(module: Module, provider: Provider, number: int) -> None:
+    """Remove the ops of ``main`` after the first ``number`` that stand for ops of the program."""
+    ir, main = provider.ir, _main(module)
+    block = main.regions[0].blocks[0]
+    ops = list(block.operations)
+    last = named_ops(module, provider)[number - 1]
+    results = list(last.results)
+    place = next(at for at, op in enumerate(ops) if op == last.operation)
+    for op in reversed(ops[place + 1 :]):
+        op.operation.erase()
+    with module.context, ir.Location.unknown():
+        ir.Operation.create("func.return", operands=results, ip=ir.InsertionPoint(block))
+        type_ = main.attributes["function_type"].value
+        main.attributes["function_type"] = ir.TypeAttr.get(
+            ir.FunctionType.get(type_.inputs, [each.type for each in results])
+        )
+
+
+# Convert programs whose weights are inputs to StableHLO, by torch-mlir
+
+
+# If more torch ops than this remain, one of the first passes failed, and the remaining ops are not the cause.
+_FEW: Final = 8
+# The share of the limits that the first ops of a program may use while the op that exceeds them is sought, with bounds
+# in seconds and in bytes: starting takes some of both.
+_SHARE: Final = 4
+_SECONDS: Final = (3.0, 10.0)
+_MEMORY: Final = 512 << 20
+
+
+def import_program(lifted: Lifted, name: str, limits: isolation.Limits) -> Module:
+    """Return a module whose ``main`` takes all inputs and weights; the graph of ``lifted`` is consumed.
+
+    The passes of torch-mlir run in a child process, because few ops can take all the memory of a machine.
+    """
+    from torch_mlir.extras.fx_importer import FxImporter
+
+    wrap_indices(lifted.program.graph)
+    provider = get_provider("torch_mlir")
+    importer = FxImporter(context=new_context(provider))
+    with explained(f"torch-mlir cannot import {name}"):
+        importer.import_frozen_program(lifted.program, func_name="main")
+    module: Module = importer.module
+    data = bytecode_of(module)
+    try:
+        converted = Converted(*(isolation.call(CONVERT, data, limits=limits) if isolation.AVAILABLE else convert(data)))
+    except EngineStartError:
+        raise
+    except EngineError as error:
+        raise _exceeded(name, module, provider, data, limits, error) from error
+    if converted.bytecode is None:
+        raise _refusal(lifted, converted, name)
+    return provider.parse(provider.new_context(), converted.bytecode)
+
+
+def _exceeded(
+    name: str, module: Module, provider: Provider, data: bytes, limits: isolation.Limits, error: EngineError
+) -> InvalidProgramError:
+    """The error names the op that makes the child process fail."""
+    op = _failing_op(named_ops(module, provider), data, limits)
+    said = f"torch-mlir cannot convert {name} to StableHLO"
+    if op is not None:
+        source = source_of(op.location)
+        said += f": {str(op.name).removeprefix('torch.')}" + (f" at {source}" if source else "")
+    remedy = "install and use the importer torchax"
+    if isinstance(error, EngineTimeoutError):
+        remedy = f"raise the limit, import_timeout= (--import-timeout), or {remedy}"
+    elif "memory" in str(error):
+        remedy = f"raise the limit, import_memory= (--import-memory), or {remedy}"
+    return InvalidProgramError(f"{said}: {error}; {remedy}")
+
+
+def _failing_op(ops: Sequence[Any], data: bytes, limits: isolation.Limits) -> Any:
+    """Return the first op with which a program fails within smaller limits; ``None`` if it does not fail then."""
+    least, most = _SECONDS
+    smaller = isolation.Limits(
+        seconds=min(max(least, (limits.seconds or most) / _SHARE), most),
+        memory=limits.memory and max(_MEMORY, limits.memory // _SHARE),
+        output=limits.output,
+    )
+
+    def fails(number: int) -> bool:
+        try:
+            isolation.call(CONVERT_FIRST, data, number, limits=smaller)
+        except EngineStartError:
+            raise
+        except EngineError:
+            return True
+        return False
+
+    if not ops or not fails(len(ops)):
+        return None
+    low, high = 0, len(ops)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fails(middle) else (middle, high)
+    return ops[high - 1]
+
+
+def _refusal(lifted: Lifted, converted: Converted, name: str) -> InvalidProgramError:
+    """The error names the ops that torch-mlir could not convert to StableHLO."""
+    named = failing_ops(converted.diagnostics)
+    reasons = dict.fromkeys(
+        first_words(each.message) for each in converted.diagnostics if not each.message.startswith("failed to legalize")
+    )
+    # Often the diagnostics name only the constant operands of the failing op, which is still in the module.
+    left = [each.removeprefix("torch.") for each in converted.left]
+    if unknown := data_dependent(lifted.program):
+        said = f"{unknown} returns a shape that depends on values"
+    elif named:
+        said = "; ".join(f"{op} at {found.source}" if found.source else op for op, found in named.items())
+    else:
+        said = "; ".join(left) if left and len(left) <= _FEW else "an op that it does not report"
+    if reasons:
+        said += f" ({'; '.join(reasons)})"
+    return InvalidProgramError(f"torch-mlir cannot convert {name} to StableHLO: {said}", converted.diagnostics)
