@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from vhlo_tools.compat import AllowRelaxed, Expand, Library, Target
     from vhlo_tools.conversion import LibraryRetargeting
     from vhlo_tools.findings import Finding
-    from vhlo_tools.program import ExpandOptions, LoadOptions, Program, ProgramSource
+    from vhlo_tools.program import ExpandOptions, ImportOptions, LoadOptions, Program, ProgramSource, WriteOptions
     from vhlo_tools.version import Version
 
 Emit = Literal["text", "bytecode", "vhlo", "hlo-text", "hlo-proto"]
@@ -151,13 +151,37 @@ def serialize(
 
     source = identify(program, name)
     check_source(source).require()
+    writing: WriteOptions = {
+        "allow_other_dialects": allow_other_dialects,
+        "legalize": legalize,
+        "expand": expand,
+        "allow_relaxed": allow_relaxed,
+        "allow_signature_change": allow_signature_change,
+    }
+    importing: ImportOptions = {
+        "signature": signature,
+        "batch_size": batch_size,
+        "importer": importer,
+        "import_timeout": import_timeout,
+        "import_memory": import_memory,
+    }
+    if source.kind in FRONTENDS or any(option is not None for option in importing.values()):
+        artifact = export_model(
+            source, target, name=name, as_of=as_of, provider=provider, **writing, **importing
+        ).artifact
+        library = _library(provider).name
+    else:
+        from vhlo_tools.conversion import serialize_program
+        from vhlo_tools.program import load_program
+
+        loaded = load_program(source, name=name, provider=provider, trusted=trusted)
+        artifact = serialize_program(loaded, _target(loaded, target, as_of), **writing)
+        library = loaded.provider.library.name
+    artifact = linted(artifact) if alias_lint else artifact
+    artifact = strip(artifact) if strip_debug_info else artifact
     given = given_options(
         {"legalize": True, "alias_lint": True},
-        allow_other_dialects=allow_other_dialects,
-        legalize=legalize,
-        expand=expand,
-        allow_relaxed=allow_relaxed,
-        allow_signature_change=allow_signature_change,
+        **writing,
         alias_lint=alias_lint,
         strip_debug_info=strip_debug_info,
         as_of=as_of,
@@ -165,45 +189,7 @@ def serialize(
         batch_size=batch_size,
         importer=importer,
     )
-    of_frontends = (signature, batch_size, importer, import_timeout, import_memory)
-    if source.kind in FRONTENDS or any(option is not None for option in of_frontends):
-        exported = export_model(
-            source,
-            target,
-            name=name,
-            allow_other_dialects=allow_other_dialects,
-            legalize=legalize,
-            expand=expand,
-            allow_relaxed=allow_relaxed,
-            allow_signature_change=allow_signature_change,
-            as_of=as_of,
-            provider=provider,
-            signature=signature,
-            batch_size=batch_size,
-            importer=importer,
-            import_timeout=import_timeout,
-            import_memory=import_memory,
-        )
-        artifact = linted(exported.artifact) if alias_lint else exported.artifact
-        artifact = strip(artifact) if strip_debug_info else artifact
-        return artifact.with_making(Making("serialize", str(target), _library(provider).name, given))
-    from vhlo_tools.conversion import serialize_program
-    from vhlo_tools.program import load_program
-
-    loaded = load_program(source, name=name, provider=provider, trusted=trusted)
-    resolved = _target(loaded, target, as_of)
-    artifact = serialize_program(
-        loaded,
-        resolved,
-        allow_other_dialects=allow_other_dialects,
-        legalize=legalize,
-        expand=expand,
-        allow_relaxed=allow_relaxed,
-        allow_signature_change=allow_signature_change,
-    )
-    artifact = linted(artifact) if alias_lint else artifact
-    artifact = strip(artifact) if strip_debug_info else artifact
-    return artifact.with_making(Making("serialize", str(target), loaded.provider.library.name, given))
+    return artifact.with_making(Making("serialize", str(target), library, given))
 
 
 def linted(artifact: Artifact) -> Artifact:

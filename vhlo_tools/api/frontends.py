@@ -47,7 +47,7 @@ class Exporter(Protocol):
 FRONTENDS: Final[dict[Kind, Frontend]] = {
     Kind.TORCH_EXPORT: Frontend("torch", "open_model", options=("importer", "import_timeout", "import_memory")),
     Kind.SAVED_MODEL: Frontend("tensorflow", "open_saved_model", options=("signature", "batch_size")),
-    Kind.JAX_LOWERED: Frontend("jax_stages", "open_lowered"),
+    Kind.JAX_LOWERED: Frontend("jax_functions", "open_lowered"),
 }
 
 

@@ -74,42 +74,23 @@ class ConstantDigest:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """Statements about a program; the attributes are those of :class:`vhlo_tools.artifact.Manifest`."""
-
-    producer: str
-    version: str
-    bytecode_version: int
-    readable_since: str
-    downgradable_to: str
-    features: tuple[str, ...]
-    other_dialects: tuple[str, ...]
-    signature: Signature | None
-    aliases: tuple[Alias, ...]
-    donors: tuple[Donor, ...]
-    constants: tuple[ConstantDigest, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
-
-
-def contents_of(artifact: Artifact) -> Contents:
+def _contents_of(artifact: Artifact) -> dict[str, Any]:
+    """Return what a :class:`Manifest` says of a program, by the names of its attributes."""
     requirements, inventory = artifact.requirements(), artifact.inventory()
     main = next((each for each in inventory.functions if each.name == _ENTRY), None)
-    return Contents(
-        producer=artifact.producer,
-        version=str(artifact.version),
-        bytecode_version=artifact.bytecode_version,
-        readable_since=str(requirements.readable_since),
-        downgradable_to=str(requirements.downgradable_to),
-        features=tuple(sorted({each.id for each in requirements.features})),
-        other_dialects=tuple(sorted(other_dialects(artifact))),
-        signature=Signature(main.arguments, main.results) if main else None,
-        aliases=inventory.aliases,
-        donors=inventory.donors,
-        constants=_large_constants(artifact),
-    )
+    return {
+        "producer": artifact.producer,
+        "version": str(artifact.version),
+        "bytecode_version": artifact.bytecode_version,
+        "readable_since": str(requirements.readable_since),
+        "downgradable_to": str(requirements.downgradable_to),
+        "features": tuple(sorted({each.id for each in requirements.features})),
+        "other_dialects": tuple(sorted(other_dialects(artifact))),
+        "signature": Signature(main.arguments, main.results) if main else None,
+        "aliases": inventory.aliases,
+        "donors": inventory.donors,
+        "constants": _large_constants(artifact),
+    }
 
 
 def _large_constants(artifact: Artifact) -> tuple[ConstantDigest, ...]:
@@ -223,7 +204,7 @@ class Manifest:
         if made is None and isinstance(held, Artifact | JaxContainer):
             made = artifact.made
         size, digest = measured(chunks)
-        return cls(str(kind), size, digest, **contents_of(artifact).as_dict(), tool=_tool(), made=made)
+        return cls(str(kind), size, digest, **_contents_of(artifact), tool=_tool(), made=made)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Manifest:
@@ -302,7 +283,7 @@ class Manifest:
             return tuple(differences)
         try:
             _, artifact, kind = _opened(whole)
-            found = {"kind": str(kind), **contents_of(artifact).as_dict()}
+            found = {"kind": str(kind), **_contents_of(artifact)}
         except VhloToolsError as error:
             # Bytes that are what they were, and cannot be read, were never described by a manifest of ours.
             return (*differences, ManifestDifference("contents", "a program that can be read", printable(str(error))))

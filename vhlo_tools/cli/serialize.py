@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date
 from typing import Any
 
 import click
@@ -68,24 +67,14 @@ def serialize(
     source: str,
     output: str,
     target: str,
-    as_of: date | None,
-    allow_other_dialects: bool,
-    legalize: bool,
-    expand: bool,
-    allow_relaxed: tuple[str, ...],
-    allow_signature_change: bool,
     alias_lint: bool,
     weights: str | None,
-    signature: str | None,
-    batch_size: int | None,
-    importer: str | None,
-    import_timeout: float | None,
     import_memory: float | None,
     strip_debug_info: bool,
-    provider: str | None,
     trusted: bool,
     with_manifest: bool,
     force: bool,
+    **writing: Any,
 ) -> dict[str, Any]:
     """Write PROGRAM as a portable artifact that the target can read.
 
@@ -100,52 +89,17 @@ def serialize(
     options.check_manifest_output(output, with_manifest, force=force)
     given, name = options.read_program(source)
     program = identify(given, name)
-    memory = None if import_memory is None else int(import_memory * (1 << 30))
+    writing["import_memory"] = None if import_memory is None else int(import_memory * (1 << 30))
     if weights is not None:
         options.check_output(weights, force=force, binary=True)
-        model = api.export_model(
-            program,
-            target,
-            weights="arguments",
-            name=name,
-            allow_other_dialects=allow_other_dialects,
-            legalize=legalize,
-            expand=expand,
-            allow_relaxed=allow_relaxed,
-            allow_signature_change=allow_signature_change,
-            as_of=as_of,
-            provider=provider,
-            signature=signature,
-            batch_size=batch_size,
-            importer=importer,
-            import_timeout=import_timeout,
-            import_memory=memory,
-        )
+        model = api.export_model(program, target, weights="arguments", name=name, **writing)
         artifact = api.linted(model.artifact) if alias_lint else model.artifact
         artifact = api.strip(artifact) if strip_debug_info else artifact
         artifact = artifact.with_making(Making("serialize", target, None, {"weights": "arguments"}))
         options.write_output(weights, model.weights_file(), force=force, binary=True)
     else:
-        artifact = api.serialize(
-            program,
-            target,
-            allow_other_dialects=allow_other_dialects,
-            legalize=legalize,
-            expand=expand,
-            allow_relaxed=allow_relaxed,
-            allow_signature_change=allow_signature_change,
-            alias_lint=alias_lint,
-            strip_debug_info=strip_debug_info,
-            name=name,
-            as_of=as_of,
-            provider=provider,
-            signature=signature,
-            batch_size=batch_size,
-            importer=importer,
-            import_timeout=import_timeout,
-            import_memory=memory,
-            trusted=trusted,
-        )
+        writing |= {"alias_lint": alias_lint, "strip_debug_info": strip_debug_info, "trusted": trusted}
+        artifact = api.serialize(program, target, name=name, **writing)
     read = None if program.data is None else [program.data]
     options.write_artifact(output, artifact, force=force, with_manifest=with_manifest, source=read)
     return options.artifact_report(artifact, output)

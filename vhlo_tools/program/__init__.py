@@ -6,7 +6,14 @@ from vhlo_tools.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from vhlo_tools.program.attribute_encoding import PORTABLE, encode_attributes, is_inherent
-    from vhlo_tools.program.common_options import CheckOptions, ExpandOptions, ExportOptions, LoadOptions, WriteOptions
+    from vhlo_tools.program.common_options import (
+        CheckOptions,
+        ExpandOptions,
+        ExportOptions,
+        ImportOptions,
+        LoadOptions,
+        WriteOptions,
+    )
     from vhlo_tools.program.device_groups import (
         channel_of,
         groups_along,

@@ -57,6 +57,16 @@ class WriteOptions(ExpandOptions, total=False):
     legalize: bool
 
 
+class ImportOptions(TypedDict):
+    """Options of one framework each, as :func:`vhlo_tools.serialize` describes them; ``None`` where not given."""
+
+    signature: str | None
+    batch_size: int | None
+    importer: str | None
+    import_timeout: float | None
+    import_memory: int | None
+
+
 class CheckOptions(LoadOptions, WriteOptions, total=False):
     """Options for loading a program, and for the permitted contents of an artifact."""
 
