@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from vhlo_tools.files.mapping import digest_of, map_file
-from vhlo_tools.gate.listing import digest_at
+from vhlo_tools.gate.contents import digest_at
 
 
 def test_a_file_has_the_digest_of_its_bytes(tmp_path: Path) -> None:

@@ -33,8 +33,8 @@ from vhlo_tools.gate import (
     listing,
     render,
 )
+from vhlo_tools.gate.contents import Content
 from vhlo_tools.gate.examinations import DistributedExaminations, Request
-from vhlo_tools.gate.listing import Content
 
 SETTINGS = Settings(target=("1.3.0", "1.9.0"))
 

@@ -14,10 +14,10 @@ from support.vhlo_process import kept_workers
 
 from vhlo_tools.api import resolve_target
 from vhlo_tools.gate import FORMATS, Question, examinations
+from vhlo_tools.gate.contents import read_ahead
 from vhlo_tools.gate.examination import Examination, Examiner, Task
 from vhlo_tools.gate.examinations import Examinations, Request
 from vhlo_tools.gate.findings_cache import FindingsCache
-from vhlo_tools.gate.listing import read_ahead
 
 QUESTIONS = (Question(resolve_target("1.3.0")),)
 

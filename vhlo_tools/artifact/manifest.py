@@ -108,9 +108,6 @@ def _large_constants(artifact: Artifact) -> tuple[ConstantDigest, ...]:
 # accidents; from an attacker, who can compute a checksum as well, only a signature does.
 
 
-# Types of fields are read when it runs.
-
-
 #: The version of the structure. A reader refuses any other: what it does not know, it cannot verify.
 SCHEMA: Final = 1
 #: The largest manifest that is read, in bytes; the largest that is written has some thousand constants.

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         as_bytes,
         identify,
         is_saved_model,
+        lfs_pointer,
         read_bytes,
         recognise,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from enum import StrEnum
 from os import PathLike
@@ -240,3 +241,16 @@ def _is_program_text(given: str) -> bool:
         return not os.path.isfile(given)  # noqa: PTH113 - a Path of a long text raises
     except ValueError:
         return True
+
+
+# What stands in a checkout for contents that were not fetched. Source: docs/spec.md of Git LFS, "The Pointer".
+_POINTER: Final = re.compile(rb"version https://git-lfs\.github\.com/spec/v1\n(?:ext-.*\n)*oid sha256:([0-9a-f]{64})\n")
+_LONGEST_POINTER: Final = 1024
+
+
+def lfs_pointer(data: Buffer) -> str | None:
+    """Return the SHA-256 that a pointer of Git LFS names; ``None`` for anything else."""
+    if len(data) > _LONGEST_POINTER:
+        return None
+    match = _POINTER.match(bytes(data))
+    return match[1].decode("ascii") if match else None

@@ -15,7 +15,7 @@ from vhlo_tools.documents import read_json
 from vhlo_tools.errors import MalformedArtifactError, SettingsError
 from vhlo_tools.files import is_url, open_regular, write_atomically
 from vhlo_tools.findings import Finding
-from vhlo_tools.gate.listing import digest_at
+from vhlo_tools.gate.contents import digest_at
 from vhlo_tools.gate.report_model import Identity, identity_of, is_refused
 from vhlo_tools.records import dataclass
 

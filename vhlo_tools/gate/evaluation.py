@@ -22,10 +22,10 @@ from vhlo_tools.stores import ListedFile
 if TYPE_CHECKING:
     from vhlo_tools.findings import Finding
     from vhlo_tools.gate.baseline import Baseline
+    from vhlo_tools.gate.contents import Content, ReadOther
     from vhlo_tools.gate.examination import Examination
     from vhlo_tools.gate.examinations import Request
     from vhlo_tools.gate.findings_cache import FindingsCache
-    from vhlo_tools.gate.listing import Content, ReadOther
     from vhlo_tools.gate.revision import Change, Revision
     from vhlo_tools.gate.settings import Settings
     from vhlo_tools.program import ProgramSource
@@ -102,8 +102,8 @@ class Gate:
         ``cache``.
         """
         # Imported here because a brief run does without.
+        from vhlo_tools.gate.contents import read_ahead, unread
         from vhlo_tools.gate.examinations import Request
-        from vhlo_tools.gate.listing import read_ahead, unread
 
         if executor is None:
             paths = [each.path for each in files] if isinstance(files, Listing) else files
@@ -179,7 +179,7 @@ class Gate:
         # Imported here because most runs compare with nothing.
         from tempfile import TemporaryDirectory
 
-        from vhlo_tools.gate.listing import read_ahead, unread
+        from vhlo_tools.gate.contents import read_ahead, unread
 
         with TemporaryDirectory(prefix="vhlo-against-") as scratch:
             paths = [each.path for each in changes]
@@ -205,8 +205,8 @@ class Gate:
         self, revision: Revision, changes: Sequence[Change], contents: Iterable[Content], scratch: Path
     ) -> Iterator[Request]:
         from vhlo_tools.files import digest_of
+        from vhlo_tools.gate.contents import Content, digest_at
         from vhlo_tools.gate.examinations import Request
-        from vhlo_tools.gate.listing import Content, digest_at
 
         for change, content in zip(changes, contents, strict=True):
             name, questions = _name(change.path), tuple(self.questions(change.path))
@@ -327,7 +327,7 @@ def _is_quick(file: ListedFile) -> bool:
 
 
 def _digest_at(path: str) -> bytes | None:
-    from vhlo_tools.gate.listing import digest_at
+    from vhlo_tools.gate.contents import digest_at
 
     try:
         return digest_at(place(path))

@@ -17,13 +17,13 @@ from vhlo_tools.files import (
     digest_of,
     is_saved_model,
     is_url,
+    lfs_pointer,
     open_regular,
     place,
     read_bytes,
     recognise,
 )
 from vhlo_tools.gate.keys import KeyPlace, read_table
-from vhlo_tools.gate.revision import lfs_pointer
 from vhlo_tools.gate.settings import Settings
 from vhlo_tools.gate.target_names import check_target
 from vhlo_tools.records import dataclass
@@ -274,7 +274,7 @@ class Examiner:
                     )
             elif isinstance(where, Path):
                 # Imported here because few programs are folders.
-                from vhlo_tools.gate.listing import digest_at
+                from vhlo_tools.gate.contents import digest_at
 
                 digest = digest_at(where)
             found = self.examine(_program(task, data), task.questions, name=task.shown, facts=task.with_facts)

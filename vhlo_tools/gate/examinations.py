@@ -16,9 +16,9 @@ from vhlo_tools.records import dataclass
 from vhlo_tools.stores import Workers, in_batches, waiting_results, work_in_order, work_through
 
 if TYPE_CHECKING:
+    from vhlo_tools.gate.contents import Content
     from vhlo_tools.gate.examination import Examiner
     from vhlo_tools.gate.findings_cache import FindingsCache
-    from vhlo_tools.gate.listing import Content
     from vhlo_tools.gate.report_model import Question
     from vhlo_tools.stores import AnyExecutor
 

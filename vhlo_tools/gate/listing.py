@@ -1,146 +1,17 @@
-"""Listing of the files to check, their digests and contents."""
+"""Files of a run of the gate, found while the first of them are already examined."""
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from vhlo_tools.errors import SettingsError, VhloToolsError
-from vhlo_tools.files import Buffer, FileRange, Url, digest_of, is_saved_model, is_url, place, read_bytes
-from vhlo_tools.gate.examination import os_message
-from vhlo_tools.records import dataclass
+from vhlo_tools.errors import SettingsError
 from vhlo_tools.stores import ListedFile, listed_at
 
 if TYPE_CHECKING:
     from vhlo_tools.gate.settings import Settings
-
-# Digests of the contents of programs, independent of names and dates
-
-
-def digest_at(where: Path | Url) -> bytes:
-    """Return SHA-256 of a file or an object; for a SavedModel, of the names and contents of its files."""
-    if isinstance(where, Url) or not is_saved_model(where):
-        return digest_of(read_bytes(where))
-    digest = hashlib.sha256()
-    for name in sorted(_files_in(where)):
-        digest.update(os.fsencode(name) + b"\0" + digest_of(read_bytes(where / name)))
-    return digest.digest()
-
-
-def _files_in(top: Path) -> Iterator[str]:
-    for folder, _, names in os.walk(top, onerror=_refuse):
-        yield from (os.path.relpath(os.path.join(folder, name), top) for name in names)  # noqa: PTH118
-
-
-def _refuse(error: OSError) -> None:
-    raise error
-
-
-# Read and hash files ahead of their use
-#
-# Hashing releases the lock of Python's interpreter, so threads suffice; a file of usual size is read once.
-
-
-#: The most threads: two hash on two cores while two wait for the disk.
-_THREADS: Final = 4
-#: The files that a thread reads at once: to hand over a small one takes as long as to hash it.
-_TOGETHER: Final = 8
-#: The number of times as many that are read before they are needed.
-_AHEAD: Final = 8
-#: Larger files are read again when they are examined, so that the files read ahead fit in 64 MiB.
-_KEPT: Final = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Content:
-    path: str
-    data: Buffer | None = None  # None if it is large, a folder, or cannot be read
-    digest: bytes | None = None  # SHA-256; None for a large object behind a URL, and if the file cannot be read
-    error: str | None = None  # the reason why it cannot be read
-    detached: bool = False  # the data is not from the file ``path``, but from ``read``
-    size: int = 0  # in bytes, if it has not been read
-
-
-#: Reads what stands for a path; ``None`` if that is the file of this name.
-ReadOther = Callable[[str], Buffer | None]
-
-
-def read_ahead(paths: Iterable[str], read: ReadOther) -> Iterator[Content]:
-    """Yield contents in order; ``read`` returns what is not a file, such as standard input, in this thread."""
-    waiting: deque[Future[list[Content]]] = deque()
-    with ThreadPoolExecutor(min(_THREADS, 2 * (os.cpu_count() or 1))) as threads:
-        try:
-            left = iter(paths)
-            while some := [(path, *_given(path, read)) for path in islice(left, _TOGETHER)]:
-                waiting.append(threads.submit(_contents, some))
-                if len(waiting) > _AHEAD:
-                    yield from waiting.popleft().result()
-            while waiting:
-                yield from waiting.popleft().result()
-        finally:
-            threads.shutdown(wait=False, cancel_futures=True)
-
-
-def unread(files: Iterable[ListedFile], read: ReadOther) -> Iterator[Content]:
-    """Yield files that other processes read; contents are set only where those processes cannot read."""
-    for file in files:
-        given, error = _given(file.path, read)
-        if error is None and given is None and _is_here(file.path):
-            given, error = _given(file.path, lambda path: read_bytes(place(path)))
-        if error is not None or given is not None:
-            yield _content(file.path, given, error)
-        else:
-            yield Content(file.path, size=file.size)
-
-
-def _is_here(path: str) -> bool:
-    """Whether only this process has an object."""
-    if not is_url(path):
-        return False
-    where = place(path)
-    return isinstance(where, Url) and where.kind == "memory"
-
-
-def _given(path: str, read: ReadOther) -> tuple[Buffer | None, Exception | None]:
-    # Not in a thread: whoever interrupts a read of standard input need not wait for its end.
-    try:
-        return read(path), None
-    except (VhloToolsError, OSError) as error:
-        return None, error
-
-
-def _contents(files: Iterable[tuple[str, Buffer | None, Exception | None]]) -> list[Content]:
-    return [_content(*each) for each in files]
-
-
-def _content(path: str, given: Buffer | None, error: Exception | None) -> Content:
-    try:
-        if error is not None:
-            raise error
-        if given is not None:
-            return Content(path, given, digest_of(given), detached=True)
-        where = place(path)
-        if isinstance(where, Path) and is_saved_model(where):
-            return Content(path, digest=digest_at(where))
-        data = read_bytes(where)
-        if isinstance(where, Url) and isinstance(data, FileRange):
-            # Of a large object only the tables are read, where they are needed.
-            return Content(path)
-        return Content(path, data if len(data) <= _KEPT else None, digest_of(data))
-    except VhloToolsError as problem:
-        return Content(path, error=str(problem))
-    except OSError as problem:
-        return Content(path, error=os_message(path, problem))
-
-
-# Files of a run of the gate, found while the first of them are already examined
-
 
 #: The path that stands for standard input.
 STANDARD: Final = "-"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,27 +14,11 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Final, Self
 
 from vhlo_tools.errors import RevisionError
-from vhlo_tools.files import is_saved_model, read_bytes, slices
+from vhlo_tools.files import is_saved_model, lfs_pointer, read_bytes, slices
 from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
     from vhlo_tools.files import Buffer
-
-# Detect Git LFS pointer files, which stand in a checkout for contents that were not fetched
-
-
-#: Source: docs/spec.md of Git LFS, "The Pointer".
-_POINTER: Final = re.compile(rb"version https://git-lfs\.github\.com/spec/v1\n(?:ext-.*\n)*oid sha256:([0-9a-f]{64})\n")
-_LONGEST_POINTER: Final = 1024
-
-
-def lfs_pointer(data: Buffer) -> str | None:
-    """Return the SHA-256 that a pointer names; ``None`` for anything else."""
-    if len(data) > _LONGEST_POINTER:
-        return None
-    match = _POINTER.match(bytes(data))
-    return match[1].decode("ascii") if match else None
-
 
 # A revision of the git repository around the working directory: its files, and their contents
 #

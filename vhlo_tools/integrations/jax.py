@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from vhlo_tools.artifact import JaxContainer
 from vhlo_tools.compat import AllowRelaxed, Expand, expansion_policy
 from vhlo_tools.files import Buffer, decode_jax_export, read_signature
-from vhlo_tools.integrations.jax_calls import resolved_target
+from vhlo_tools.integrations.jax_targets import resolved_target
 from vhlo_tools.spec import is_newer_than_data
 from vhlo_tools.version import Version
 

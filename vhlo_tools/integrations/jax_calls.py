@@ -6,11 +6,9 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import date
 from typing import Any, Final
 
 from vhlo_tools.artifact import Artifact
-from vhlo_tools.compat import Library, Target, resolve_target
 from vhlo_tools.errors import UnsupportedFeatureError
 from vhlo_tools.findings import Finding, SourceLocation
 from vhlo_tools.integrations.exported_model import serialize_module
@@ -24,21 +22,6 @@ from vhlo_tools.integrations.jax_functions import (
 )
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
-
-# Targets of jax.export files
-
-
-def resolved_target(target: str | Version, as_of: date | None, provider: str | None) -> Target:
-    """The bindings are loaded only for targets that refer to them."""
-
-    def library() -> Library:
-        # Imported here because few targets need it.
-        from vhlo_tools.bindings import get_provider
-
-        return get_provider(provider).library
-
-    return resolve_target(str(target), library, as_of=as_of).specified(library)
-
 
 #: Primitives that run Python or a kernel of their own, by the functions of JAX that users call.
 _OPAQUE: Final = {

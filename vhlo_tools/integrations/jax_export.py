@@ -13,7 +13,8 @@ from vhlo_tools.artifact import JaxContainer
 from vhlo_tools.errors import InvalidProgramError
 from vhlo_tools.integrations.exported_model import ExportedModel
 from vhlo_tools.integrations.extras import require_extra
-from vhlo_tools.integrations.jax_calls import JaxOptions, export_call, jitted_as_called, resolved_target
+from vhlo_tools.integrations.jax_calls import JaxOptions, export_call, jitted_as_called
+from vhlo_tools.integrations.jax_targets import resolved_target
 from vhlo_tools.records import dataclass
 from vhlo_tools.spec import Release
 from vhlo_tools.version import Version

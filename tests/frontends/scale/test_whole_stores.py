@@ -18,8 +18,8 @@ import vhlo_tools as vt
 from vhlo_tools.api import resolve_target
 from vhlo_tools.cli.main import main
 from vhlo_tools.gate import FORMATS, Gate, Question, Settings
+from vhlo_tools.gate.contents import Content
 from vhlo_tools.gate.examinations import DistributedExaminations, Request
-from vhlo_tools.gate.listing import Content
 
 #: Of connections to processes that were killed, in the library.
 pytestmark = [
