@@ -75,7 +75,6 @@ def _text(value: Plain) -> str:
 # They are read by ``xla/hlo/translate/mhlo_to_hlo/mlir_hlo_to_hlo.cc`` in openxla/xla; its behaviour on attributes of
 # other types was measured with jaxlib 0.10.2 and 0.12.0.1.
 
-
 _OUTPUT: Final = "tf.aliasing_output"
 _DONOR: Final = "jax.buffer_donor"
 _ALIASES: Final = "mhlo.input_output_alias"

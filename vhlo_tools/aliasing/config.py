@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 #
 # Source: ``xla/hlo/ir/hlo_input_output_alias_config.h`` in openxla/xla.
 
-
 # The reader of manifests reads the types of fields when it runs.
 
 #: ``may-alias``: the output is written over the input if the buffer is donated at run time, and copied otherwise;
@@ -61,7 +60,6 @@ class Donor:
 # form of an entry and the short one, ``{}: 0``, are accepted, which the documentation of XLA shows and its parser
 # rejects.
 # Source: ``xla/hlo/parser/hlo_parser.cc`` in openxla/xla, and ``docs/aliasing.md`` there.
-
 
 # Numbers of 64 bits: Python refuses to convert very long ones.
 _NUMBER: Final = r"\d{1,19}"
@@ -144,7 +142,6 @@ def _kind(text: str | None) -> AliasKind:
 #
 # The model and its rules are those of XLA: ``xla/hlo/ir/hlo_input_output_alias_config.h`` and
 # ``xla/hlo/ir/hlo_instruction.h`` (buffer donors) in openxla/xla.
-
 
 #: The rules of XLA, by the names under which the lint reports them.
 Rule = Literal[
@@ -459,7 +456,6 @@ def compiled_aliases(config: AliasConfig) -> tuple[Alias, ...]:
 
 
 # Aliases and donors declared in a program, valid or not, and XLA's interpretation of them
-
 
 #: The form of an alias in MLIR: attributes of arguments, or one attribute of the module.
 Form = Literal["argument", "module"]

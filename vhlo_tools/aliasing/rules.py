@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 # They are those of ``CustomCallOp::verify`` in openxla/stablehlo (``stablehlo/dialect/StablehloOps.cpp``), which
 # permits several aliases of one value.
 
-
 _REMEDY = "alias a result with an operand of the same type and shape"
 
 
@@ -68,7 +67,6 @@ def _compatible(one: Shape, other: Shape) -> bool:
 #
 # XLA rejects an *error* when it converts or compiles the program, or its reader may crash. XLA accepts a *warning*, but
 # it is probably a mistake.
-
 
 _OF_RULES: Final[dict[Rule, str]] = {
     "output-index": "alias_output_index",
@@ -211,7 +209,6 @@ def finding_of(program: ProgramAliases, feature: str, parameter: int | None, mes
 #
 # Aliases are compared by their meaning to XLA. The form, on arguments or on the module, makes no difference, and
 # attributes that XLA ignores do not count.
-
 
 _LOST_REMEDY = "alias them again with `vhlo alias set`, or find the step that rewrote the program"
 _CHANGED_REMEDY = "check that it is intended: callers donate the inputs that the reference program specifies"

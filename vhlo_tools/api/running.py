@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 #
 # Source: ``_wrap_main_func`` in ``jax/_src/export/_export.py`` of jax-ml/jax.
 
-
 #: Leaves the number of the platform an input.
 ANY_PLATFORM: Final = "any"
 
@@ -59,7 +58,6 @@ def for_platform(program: Program, source: Source, platform: str | None) -> Prog
 
 
 # Execution of programs on numpy arrays, with or without donation
-
 
 EngineChoice = Literal["auto", "reference", "xla", "iree"]
 ENGINE_CHOICES: Final = get_args(EngineChoice)

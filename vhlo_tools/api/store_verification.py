@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 # Proofs that two programs are equivalent: without running them if possible, and otherwise by running both
 
-
 _Names = tuple[str, str]
 
 # From best to worst.
@@ -121,7 +120,6 @@ class Prover:
 
 
 # Verification that the programs of two stores compute the same, pair by pair
-
 
 _CRASHED: Final = "the process that compared them crashed: one of them may crash the reader, or need too much memory"
 _STATUSES: Final[dict[str, PairStatus]] = {

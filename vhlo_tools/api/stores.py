@@ -139,7 +139,6 @@ MIGRATION_TOOLS: Final = Tools(_move, _blocking, _prove, _refused)
 
 # Migration and monitoring of stores of programs
 
-
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 # Graphs of programs, written down for other tools to draw, or drawn
 
-
 GraphLanguage = Literal["dot", "mermaid", "svg"]
 
 
@@ -97,7 +96,6 @@ def draw_graph(
 
 
 # Pages to look at: a program with its time line and its graph; two programs side by side; a store
-
 
 #: How a Parquet file begins, in which commands that work on stores write their results.
 _PARQUET: Final = b"PAR1"

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 # Aliases of the custom calls in an artifact: the results that are written over operands
 
-
 _VHLO: Final = "vhlo."
 _CALL: Final = f"{_VHLO}custom_call_v"
 _ALIAS: Final = "output_operand_alias_v1"

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 # Record of how an artifact was made: the command, the target, the library and the options in its manifest
 
-
 #: The value of an option.
 Setting = str | int | float | bool | tuple[str, ...]
 
@@ -82,7 +81,6 @@ def given_options(defaults: Mapping[str, object], **options: object) -> dict[str
 
 
 # A portable artifact: bytes, and the information that can be read from them without a compiler
-
 
 # The dialects that portable serialization itself writes: the module op and locations belong to `builtin`.
 _PORTABLE_DIALECTS = frozenset({"vhlo", "builtin"})

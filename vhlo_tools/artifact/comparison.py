@@ -21,7 +21,6 @@ from vhlo_tools.errors import MalformedArtifactError
 # the same name. The identity of values follows: two operands are equal if they are defined by paired ops or paired
 # block arguments.
 
-
 _CONSTANT: Final = "vhlo.constant_v1"
 # If the ops that two programs do not share are no more than this, each is reported, else all of them in one difference.
 _MOST_SINGLE: Final = 1000
@@ -338,7 +337,6 @@ class OpDiff:
 
 # Compare the functions of two programs: their presence, signatures, attributes and ops
 
-
 _FUNCTION: Final = "vhlo.func_v"
 _OF_THEIR_OWN: Final = frozenset({"sym_name", "function_type", "arg_attrs", "res_attrs"})
 # The attributes that declare aliased and donated buffers, on arguments or on the module.
@@ -496,7 +494,6 @@ def _at(dictionaries: Sequence[Mapping[str, int]], index: int) -> Mapping[str, i
 # Compare two artifacts, from their bytes alone
 #
 # The meaning of the bytes is compared, independent of the layout of the tables. The order of functions has no meaning.
-
 
 _MODULE: Final = "builtin.module"
 

@@ -30,7 +30,6 @@ from vhlo_tools.spec import spellings_of
 
 # Names of element types in numpy and in safetensors
 
-
 # Only the safetensors names that all of its readers know; its 8-bit float of this name is the one without infinities.
 _NAMES: Final[dict[str, tuple[str, str | None]]] = {
     "i1": ("bool", "BOOL"),
@@ -107,7 +106,6 @@ def structure_of(element: str) -> dict[str, object]:
 
 
 # Value of a constant: its elements in their stored form, read in pieces
-
 
 #: ``whole``: every element; ``splat``: one for all of them; ``packed``: one-bit elements, eight to a byte.
 Form = Literal["whole", "splat", "packed"]

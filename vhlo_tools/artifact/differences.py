@@ -15,7 +15,6 @@ from vhlo_tools.spec import known_dialects
 
 # Data class of a difference between two programs
 
-
 DifferenceKind = Literal[
     "version",
     "module attribute",
@@ -74,7 +73,6 @@ class Differences(list[Difference]):
 
 
 # Short descriptions of attributes and types, in StableHLO syntax if possible
-
 
 # Tensors with more elements are described by their digest.
 _MOST_ELEMENTS: Final = 16

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 # Conversion of attributes of a file to plain values and back, and of its types to shapes
 
-
 #: The dialect of attributes: those of a module are builtin, all others of VHLO.
 Dialect = Literal["builtin", "vhlo"]
 
@@ -200,7 +199,6 @@ class PlainWriter:
 
 # Functions of an artifact, the entry function of XLA, and the attributes of arguments and results
 
-
 _FUNCTION: Final = "vhlo.func_v"
 
 
@@ -303,7 +301,6 @@ def _dictionary(tables: Tables, held: Mapping[str, int]) -> int:
 #
 # The name of an argument is the one with which its location begins, as JAX writes it, and the name of a result is the
 # attribute ``jax.result_info``. Names are written in the same form, so that they survive all transformations.
-
 
 _RESULT: Final = "jax.result_info"
 # The depth to which locations are searched for a name.

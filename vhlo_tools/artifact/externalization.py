@@ -41,7 +41,6 @@ from vhlo_tools.records import dataclass
 
 # Record in a file of weights of the constants from which they come, for restoration
 
-
 _KEY: Final = "vhlo_tools.constants"
 _FORMAT: Final = 1
 
@@ -136,7 +135,6 @@ class Provenance:
 
 
 # Editing of a function's arguments: its type and argument attributes, and a check for callers
-
 
 _NAMES_SHOWN: Final = 8
 #: The attributes of ops that name functions.
@@ -263,7 +261,6 @@ def _called(file: File, op: Head) -> Iterator[str]:
 
 
 # Externalization: constants become arguments of the entry function, and their values a file beside the artifact
-
 
 # Ops whose regions may use values from outside in any consumer; compilers expect other regions to use none.
 _OPEN: Final = ("stablehlo.case", "stablehlo.if", "stablehlo.while")

@@ -23,7 +23,6 @@ from vhlo_tools.records import dataclass
 # The format is that of ``README.md`` in huggingface/safetensors: eight bytes with the size of a header, the header as
 # JSON, then the tensors without gaps. Implemented here because the library requires every tensor in memory.
 
-
 _ALIGNMENT: Final = 8
 # The limit of the library, which rejects larger headers.
 _LARGEST_HEADER: Final = 100_000_000
@@ -96,7 +95,6 @@ def _tensors(header: Mapping[str, Any], data: View) -> dict[str, View]:
 
 
 # Extraction of constants as files for numpy and other readers
-
 
 #: A splat of a few bytes can represent a tensor of any size; larger ones than this are not written out.
 LARGEST_SPLAT: Final = 1 << 30

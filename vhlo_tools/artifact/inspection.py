@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 # Outline of a file: its readers, inputs, outputs and contents, in a line each
 
-
 #: So many of a list are named; of the others there is the number.
 _NAMED: Final = 4
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 # Releases of jax that read a jax.export file, and that wrote it, judged by the file around the artifact
 
-
 _FAILURES: Final = {"load": "refuses the file", "call": "loads the file and fails to call it"}
 #: The parts whose unknown values no known release reads; :func:`parts_of` gives the numbers of such values.
 _CLOSED: Final = ("dtype", "memory_space")
@@ -177,7 +176,6 @@ def _numbers() -> dict[str, int]:
 
 
 # jax.export files as containers whose artifacts can be retargeted or stripped in place
-
 
 _ALONE: Final = "write the artifact alone, as vhlo serialize and vhlo_tools.serialize do"
 

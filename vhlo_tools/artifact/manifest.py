@@ -38,7 +38,6 @@ from vhlo_tools.version import VhloToolsError
 
 # Statements of a manifest about the program in a file, read from the bytes without MLIR
 
-
 # The reader of manifests reads the types of fields when it runs.
 
 #: Constants of so many bytes have a digest of their own: weights, but not what an op needs, such as a shape.
@@ -106,7 +105,6 @@ def _large_constants(artifact: Artifact) -> tuple[ConstantDigest, ...]:
 # The last entry is a checksum of those before it. A manifest is read only if it is, to the last byte, what would be
 # written for the values in it, so that damage to the manifest itself is found without the artifact. This protects from
 # accidents; from an attacker, who can compute a checksum as well, only a signature does.
-
 
 #: The version of the structure. A reader refuses any other: what it does not know, it cannot verify.
 SCHEMA: Final = 1

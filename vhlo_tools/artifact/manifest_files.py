@@ -69,7 +69,6 @@ def _beside(where: Place, suffix: str) -> Place:
 
 # Checks of files against the manifests beside them
 
-
 #: ``none``: there is no manifest, or none was asked for.
 ManifestState = Literal["none", "matches", "differs"]
 #: ``None``: the manifest beside the file, if there is one; ``True``: the one beside it, which must be there; ``False``:

@@ -38,7 +38,6 @@ from vhlo_tools.spec import EntryKind, Field, PropertySlot, foreign_encodings, p
 # and not with the square of the length, like that of :mod:`difflib` if few elements are unique: a program consists of
 # the same few ops many times over.
 
-
 #: Positions of corresponding elements, in order.
 Pairs = list[tuple[int, int]]
 
@@ -154,7 +153,6 @@ def paired(one: Sequence[int], other: Sequence[int]) -> Pairs:
 
 
 # Numbering of the contents of two files: equal contents have equal numbers, whatever the layout of the tables
-
 
 _DEEPEST: Final = 100
 # Shorter blobs are keys themselves; longer ones are compared with those of the same length and the same ends.

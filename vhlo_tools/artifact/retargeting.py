@@ -43,7 +43,6 @@ from vhlo_tools.version import Version
 
 # Convert locations to forms that readers of a version accept
 
-
 _RANGE: Final = "file_line_col_range"
 
 
@@ -102,7 +101,6 @@ def locate_arguments(file: File, tables: Tables) -> None:
 
 
 # Retarget a file: its ops by the steps of the specification, its layout by its bytecode version
-
 
 _PRODUCER: Final = "StableHLO_v"
 

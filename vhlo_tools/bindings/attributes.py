@@ -9,7 +9,6 @@ from typing import Any, Final, Literal
 #
 # jaxlib has a class for each kind from 0.10.1 on, and before that one class with a question for each.
 
-
 LocationKind = Literal["call-site", "file", "fused", "name"]
 
 _KINDS: Final[dict[str, LocationKind]] = {

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 # nothing but compute. Values are booleans, integers and IEEE floats of whole bytes, of which both sides have the same
 # bits.
 
-
 #: The modules of the two packages.
 COMPILER: Final = "iree.compiler.api"
 RUNTIME: Final = "iree.runtime"
@@ -246,7 +245,6 @@ def _array_of(view: Any, dtype: str, shape: Sequence[int | None]) -> Any:
 #
 # Compilers are kept warm, and may start IREE's linker, which is a program of its own; compiled programs run in the
 # children of :mod:`vhlo_tools.bindings.isolation`, which may do nothing but compute.
-
 
 #: The distribution of the compiler.
 IREE_PACKAGE: Final = "iree-base-compiler"

@@ -14,7 +14,6 @@ from vhlo_tools.errors import ProviderError
 
 # Known providers, and the selection of one
 
-
 _STABLEHLO = Registrar("_mlir_libs._stablehlo")
 _CHLO = Registrar("_mlir_libs._chlo")
 
@@ -77,7 +76,6 @@ def _installed(provider: Provider) -> bool:
 # Nor is what every release can do, each in its own way: HLO, booleans, locations.
 #
 # Source: each release of jaxlib from 0.8.1 on, tried; ``tests/bindings/test_parts.py`` tries the installed one.
-
 
 #: The part of XLA that passes several elements in one byte to functions of Python, and gets them back, as they are.
 NARROW_ELEMENTS: Final = "elements of less than a byte in handlers"

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 # Run host callbacks with denormals enabled: XLA's threads flush denormals to zero
 
-
 #: An upper bound of the size of ``fenv_t`` in any C library.
 _SIZE: Final = 256
 
@@ -74,7 +73,6 @@ def with_all_floats(function: Callable[..., Any]) -> Callable[..., Any]:
 #
 # ``jaxlib.xla_client`` and ``jaxlib._jax`` are private to jaxlib; the functions used here are the same from 0.8.1 to
 # 0.12 except where noted. jax is not needed, and is not imported: see :mod:`vhlo_tools.bindings.xla`.
-
 
 #: The shape and the element type of an array.
 ArrayType = tuple[tuple[int, ...], "np.dtype[Any]"]
@@ -410,7 +408,6 @@ def described(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
 # Registration of jaxlib's LAPACK custom calls with XLA
 #
 # The routines are jaxlib's, and call the LAPACK of scipy. Source: ``jaxlib/lapack.py`` in jax-ml/jax.
-
 
 _OTHERS: Final = frozenset({"tridiagonal_solve_perturbed_ffi"})
 

@@ -31,7 +31,6 @@ from vhlo_tools.records import dataclass
 
 # XLA's CPU client with several devices, which run a program in parallel
 
-
 Array = np.ndarray[Any, Any]
 
 

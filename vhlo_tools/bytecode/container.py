@@ -168,7 +168,6 @@ def encode_section(name: str, contents: Sequence[Chunk], *, alignment: int = 1, 
 # Source: «Dialect Section» in ``mlir/docs/BytecodeFormat.md``; ``BytecodeReader.cpp`` for dependencies on the version
 # of the format: dialect versions since 1, a leading number of op names since 4, registration bits since 5.
 
-
 _DIALECT_VERSIONS_SINCE: Final = 1
 _OP_COUNT_SINCE: Final = 4
 _REGISTRATION_SINCE: Final = 5
@@ -256,7 +255,6 @@ def _encode_group(dialect: int, ops: Iterable[OpName], version: int) -> list[byt
 # Resource sections: data outside of the program, such as the elements of ``dense_resource`` constants
 #
 # Source: «Resource Section» in ``mlir/docs/BytecodeFormat.md``.
-
 
 _RESOURCE_PADDING = b"\xcb"
 

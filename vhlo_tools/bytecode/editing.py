@@ -141,7 +141,6 @@ def _encoding(dialect: str, kind: EntryKind, name: str, fields: int | None = Non
 #
 # Source: ``BytecodeWriter.cpp`` and ``BytecodeReader.cpp`` in llvm/llvm-project, for the bit of an op's mask.
 
-
 #: Indices of attributes, by name.
 Attributes = Mapping[str, int]
 
@@ -266,7 +265,6 @@ class AttributeLayout:
 # MLIR reads entries only on use, but tools that look at the tables should not find entries that the program does not
 # use.
 
-
 _Key = tuple[EntryKind, int]
 
 _KINDS: Final[tuple[EntryKind, EntryKind]] = ("attribute", "type")
@@ -351,7 +349,6 @@ def _table(file: File, kind: EntryKind) -> EntryTable:
 # In bytecode an op refers to its operands by numbers, which count all values in scope: those of its isolated region,
 # outermost first, and in a region those of its blocks before those in the regions of its ops. :class:`Values` assigns a
 # token to every value, and in the end replaces tokens by the new numbers.
-
 
 _NOWHERE: Final = -1
 
@@ -461,7 +458,6 @@ def new_file(version: int, producer: str, dialects: Sequence[str]) -> File:
 # Inline the values of ``dense_resource`` attributes, because artifacts cannot contain resources
 #
 # No MLIR binding exposes the contents of a resource; in a bytecode file they are in a section of their own.
-
 
 _BITS: Final = re.compile(r"\d+")
 # An index is an integer of 64 bits.

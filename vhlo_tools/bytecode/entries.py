@@ -45,7 +45,6 @@ def encode_strings(strings: Sequence[bytes]) -> bytes:
 # Source: «Attribute/Type Sections» in ``mlir/docs/BytecodeFormat.md``. Entries are only delimited here;
 # :mod:`vhlo_tools.bytecode.codec` decodes them.
 
-
 #: The limit on the entries of a table, of which each takes as little as two bytes of the file; programs of 300,000 ops
 #: have some 300,000.
 LARGEST_TABLE: Final = 1 << 22
@@ -342,7 +341,6 @@ def encode_entries(attributes: EntryTable, types: EntryTable) -> list[Chunk]:
 # Properties section: the inherent attributes of ops, shared between ops with equal attributes
 #
 # Source: ``BytecodeReader.cpp``, class PropertiesSectionReader. An entry is bytes, whose format depends on the op.
-
 
 # A view takes 184 bytes, more than a copy of most entries.
 _COPIED: Final = 256

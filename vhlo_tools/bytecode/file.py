@@ -56,7 +56,6 @@ def is_compiled() -> bool:
 # :func:`decode` reads the container; each part is decoded on first access. :func:`encode` builds the file from the
 # parts; parts that were never accessed are passed on unchanged, so that a large constant is never copied.
 
-
 # The equivalent attributes of the builtin dialect and of VHLO.
 _STRINGS: Final = ("string", "string_v1")
 _ARRAYS: Final = ("array", "array_v1")

@@ -16,7 +16,6 @@ from vhlo_tools.errors import MalformedArtifactError
 # the format: sections around isolated regions since 2, use-list orders since 3, optional locations of block arguments
 # since 4, properties since 5.
 
-
 SECTIONS_SINCE: Final = 2
 USE_LISTS_SINCE: Final = 3
 OPTIONAL_LOCATIONS_SINCE: Final = 4
@@ -39,7 +38,6 @@ AT_ONCE: Final = 1 << 15
 
 
 # Decode the IR section: the program, in the order of its text (:mod:`vhlo_tools.bytecode.ir`)
-
 
 # What ops have beside their head, location and operands.
 _EXTRA: Final = HAS_SUCCESSORS | HAS_REGIONS | HAS_USE_LISTS
@@ -343,7 +341,6 @@ class _Decoder:
 
 
 # Encode the IR section: the program, in the order of its text (:mod:`vhlo_tools.bytecode.ir`)
-
 
 # A program that was made by hand. A level takes three frames; and where this module is compiled, Python does not count
 # them, and the process would end with its stack.

@@ -10,7 +10,6 @@ from vhlo_tools.files import Chunk, View, view
 
 # Cursor over untrusted bytes
 
-
 # The PrefixVarInts of one byte: those with their lowest bit set.
 _SMALL: Final = bytes(range(1, 256, 2))
 _SHORT: Final = 64

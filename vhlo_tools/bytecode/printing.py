@@ -20,7 +20,6 @@ from vhlo_tools.spec import EntryKind, find_enum, find_op_version, spellings_of
 #
 # Source: the MLIR language reference (``mlir/docs/LangRef.md``) and ``mlir/lib/AsmParser/Lexer.cpp``.
 
-
 _BARE: Final = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)
 
 
@@ -65,7 +64,6 @@ def float_of_bits(bits: int, name: str, width: int) -> str:
 #
 # The syntax of VHLO is that of ``stablehlo/dialect/VhloAttrs.td`` and ``VhloTypes.td``; that of the builtin dialect is
 # in the MLIR language reference. Entries that remain bytes are printed by name, and cannot be parsed again.
-
 
 _DYNAMIC: Final = -(1 << 63)
 _DEEPEST: Final = 100
@@ -450,7 +448,6 @@ def indices(reader: ByteReader, size: int) -> list[Any]:
 #
 # Source: «Generic form» in the MLIR language reference. Names of values are unique in the whole program, because the
 # bytes mark more ops as isolated than the parser treats as such.
-
 
 KNOWN: Final = ("builtin", "vhlo")
 

@@ -107,7 +107,6 @@ class _PlaceWalk:
 
 # Location of an op in the program and in the user's source
 
-
 _DEEPEST: Final = 1000
 # Of the frames of a stack, of names and stacks within one another, and of locations fused into one.
 _MOST_FRAMES: Final = 100

@@ -38,7 +38,6 @@ from vhlo_tools.gate import finding_lines
 
 # Output of ``vhlo alias``: the aliases of a program as JSON, and as tables
 
-
 _OUTPUT: Final = (Column("output", whole=True), Column("parameter", whole=True))
 _CALLER: Final = (Column("argument", whole=True),)
 _VALUE: Final = (Column("shape"), Column("kind", style="cyan", whole=True), Column("written on"), Column("name"))

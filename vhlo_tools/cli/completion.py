@@ -24,7 +24,6 @@ from vhlo_tools.files import write_atomically
 # The values are whole words, such as ``--target=jaxlib==0.4.31``, except in bash. For ``file`` and ``dir`` the shell
 # itself completes the value, and the help is the part of the word before it.
 
-
 _LINE: Final = "VHLO_COMPLETE_LINE"
 _BREAKS: Final = "VHLO_COMPLETE_BREAKS"
 
@@ -176,7 +175,6 @@ def script_of(shell: str) -> str:
 
 
 # Installation of a shell's completion script: the script in a file, and a line in the shell's own settings
-
 
 _MARK: Final = "# completion of vhlo"
 

@@ -42,7 +42,6 @@ def has_colours() -> bool:
 #
 # Text from files is never markup, and has no control characters.
 
-
 #: Below it, every line would hold a word or two.
 _NARROWEST: Final = 40
 
@@ -130,7 +129,6 @@ def _console(width: int) -> Console:
 
 
 # Progress of work on many files, on stderr: a bar on a terminal, and occasional lines in a log
-
 
 # In a log, a line is printed after _SECONDS, or after _SHARE of the work if some seconds have passed, by default _SOON.
 _SECONDS: Final = 10.0

@@ -121,7 +121,6 @@ HELP: Final[Mapping[str, Help]] = {
 
 # Output of ``--help``: one screen, with the usual options and an example; ``--help-all`` prints every option
 
-
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 # Report of ``vhlo matrix`` as text
 
-
 #: The cells of one kind that are listed in full.
 _MOST: Final = 20
 

@@ -31,7 +31,6 @@ from vhlo_tools.stores import (
 
 # Output of ``vhlo migrate``: lines of text or of JSON about files
 
-
 _SAID: Final = {
     "move": "to move",
     "moved": "moved",

@@ -442,7 +442,6 @@ def report_findings(findings: Iterable[Finding]) -> None:
 
 # Option for handlers of custom calls
 
-
 handler_option: OptionDecorator = click.option(
     "--handler",
     "handlers",

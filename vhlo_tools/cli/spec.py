@@ -59,7 +59,6 @@ def specs_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 # ``vhlo spec import`` and ``vhlo spec probe``: comparison of a specification with other sources of VHLO
 
-
 _WRITE_HELP = (
     "Add what is missing and newer to the folder of the specification, and list what is left to do by hand. Nothing is "
     "written unless the result passes the lint."

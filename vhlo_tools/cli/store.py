@@ -33,7 +33,6 @@ from vhlo_tools.stores import (
 
 # Output of ``vhlo store report`` as text
 
-
 #: So many features, versions and reasons are shown; the report as JSON has more.
 _SHOWN: Final = 10
 

@@ -21,7 +21,6 @@ from vhlo_tools.stores import VERIFICATION_TABLE, PairRecord, PairStatus, PairSu
 
 # Output of ``vhlo verify`` about two stores: lines of text or of JSON about pairs
 
-
 _SAID: Final[dict[PairStatus, str]] = {
     "same": "the same",
     "mismatch": "with other results",

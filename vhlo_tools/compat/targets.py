@@ -272,7 +272,6 @@ _FORMS = tuple(
 
 # Expansions that a caller allows, by feature
 
-
 #: Which exact expansions are allowed: all, none, or those of features.
 Expand = bool | Iterable[str]
 #: The features whose relaxed expansions are allowed; ``all`` for those of all features.

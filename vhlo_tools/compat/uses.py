@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 # Ops in bytes as the plain structures of steps and constraints (``dialect_specs/vhlo/defaults.toml``)
 
-
 _DEEPEST: Final = 100
 #: No step compares a value of more bytes than this.
 _LONGEST: Final = 4096
@@ -120,7 +119,6 @@ class Structures:
 
 # Custom calls: payloads with versions of their own, for which StableHLO has no compatibility guarantee
 
-
 _API_VERSIONS = "api_version_v1"
 
 
@@ -176,7 +174,6 @@ def _field(file: File, index: int | None) -> object:
 # VHLO's conversion between versions checks most types and attributes inside others, but not all (``isLegalType`` and
 # ``isLegalAttribute`` in ``stablehlo/transforms/VhloToVersion.cpp``). Entries that it does not check are written even
 # for consumers that reject them; so checked and unchecked entries are distinguished here.
-
 
 #: Types and attributes whose contents the conversion does not check.
 _NOT_LOOKED_INTO: Final = frozenset({"future_v1", "quant_per_axis_v1", "mesh_v1", "mesh_axis_v1"})
@@ -430,7 +427,6 @@ def in_order(names: Iterable[Name]) -> Iterator[Name]:
 
 # Facts of the specification about the name of an op, whatever else a file has; cached across files
 
-
 _KNOWN_DIALECTS: Final = ("builtin", "vhlo")
 
 
@@ -475,7 +471,6 @@ def facts_of(name: str) -> OpFacts:
 
 
 # Uses of newly introduced features in one op
-
 
 #: The uses of one op: those that matter to the conversion, and those that matter to a reader.
 Found = tuple[tuple[Use, ...], tuple[Use, ...]]

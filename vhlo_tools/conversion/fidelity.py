@@ -46,7 +46,6 @@ def expansion(version: Version) -> str:
 # They are the discardable attributes of ops, functions, arguments and results, and the contents of dictionaries such as
 # ``backend_config``. Attributes of a module are written unchanged.
 
-
 _TYPED: Final = frozenset({"BoolAttr", "DenseFPElementsAttr", "DenseIntElementsAttr", "FloatAttr", "IntegerAttr"})
 
 
@@ -111,7 +110,6 @@ class AttributeProbe:
 
 
 # Attributes that a round trip through an artifact changes or rejects: VHLO has fewer kinds of attributes than MLIR
-
 
 #: The remedy for other dialects.
 KEEP_OR_LOWER: Final = (

@@ -22,7 +22,6 @@ from vhlo_tools.version import Version
 #
 # Source: ``mhlo/IR/hlo_ops.td`` in openxla/xla.
 
-
 #: Ops with an equivalent in CHLO, which is legalized afterwards.
 _CHLO_TWINS: Final = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "sinh")
 
@@ -92,7 +91,6 @@ MHLO: Final[dict[str, Build]] = {
 
 # Inlining of constants in resources of a module
 
-
 _SIGN: Final = "dense_resource<"
 
 
@@ -144,7 +142,6 @@ def drop_single_device_shardings(provider: Provider, module: ModuleOp, notes: No
 # the ops of ``ConvertScanOp`` in ``stablehlo/transforms/ChloLegalizeToStablehlo.cpp`` of openxla/stablehlo 1.18.0, so
 # that an artifact does not depend on the library. Semantics of a scan:
 # https://openxla.org/xla/operation_semantics#scan.
-
 
 _SCAN: Final = "chlo.scan"
 _MENDED: Final = Version("1.18.0")
@@ -250,7 +247,6 @@ def _starts(rewriter: Rewriter, at: Any, rank: int, dimension: int) -> list[Any]
 
 
 # The sequence of rewrites that makes a program portable
-
 
 # Passes in the syntax of the pass manager. Sources: ``stablehlo/transforms/Passes.td`` in openxla/stablehlo and
 # ``mhlo/transforms/hlo_legalize_to_stablehlo`` in openxla/xla. MHLO ops without an equivalent in StableHLO remain, and

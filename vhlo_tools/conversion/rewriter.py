@@ -13,7 +13,6 @@ from vhlo_tools.program import place_of
 
 # Records of rewrites, as findings of level note
 
-
 #: The feature of a finding about an op or attribute that was rewritten into plain StableHLO.
 REWRITTEN: Final = "rewritten"
 
@@ -34,7 +33,6 @@ class Notes:
 
 
 # The rewriter: builds the replacement of an op in front of it
-
 
 #: The width of integers for sizes of dimensions, which are indices in MLIR: StableHLO has no index type.
 DIMENSION_BITS: Final = 64

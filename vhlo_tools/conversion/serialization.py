@@ -60,7 +60,6 @@ if TYPE_CHECKING:
 # output equals that of the library's own function, byte for byte, except for locations that readers of the target
 # reject.
 
-
 _NOT_EXPANDED: Final = Expanded((), ())
 
 
@@ -246,7 +245,6 @@ def _written(provider: Provider, operation: ModuleOp, version: Version) -> bytes
 
 
 # Conversion of portable artifacts to StableHLO, and to HLO by XLA in jaxlib
-
 
 #: The forms in which the program in an artifact can be printed.
 Emit = Literal["text", "bytecode"]

@@ -12,7 +12,6 @@ from vhlo_tools.records import dataclass
 
 # Dimension numbers of gathers and scatters, read from and written as text of MLIR
 
-
 _PART: Final = re.compile(r"(\w+) = (\[[^\]]*\]|\d+)")
 _INTEGER: Final = re.compile(r"\d+")
 
@@ -257,7 +256,6 @@ def loop(rewriter: Rewriter, count: int, initial: Tensor, step: Callable[[Tensor
 # Quantized element types, and arithmetic on the integers in which quantized tensors are stored
 #
 # Source: quantized types, and ``dequantize`` and ``quantize`` in ``docs/spec.md`` of openxla/stablehlo.
-
 
 _TYPE: Final = re.compile(
     r"!quant\.uniform<(?P<sign>[iu])(?P<bits>\d+)(?:<(?P<low>-?\d+):(?P<high>-?\d+)>)?:(?P<expressed>\w+)"

@@ -32,7 +32,6 @@ from vhlo_tools.records import dataclass
 # - Dimensions: ``*`` stands for batch dimensions, the same wherever it occurs, and ``~`` for dimensions of which only
 #   the number is the same. A name is one size, the same wherever it occurs; ``min(m,n)`` and ``n-1`` are computed.
 
-
 _REAL: Final = {"complex<f32>": "f32", "complex<f64>": "f64"}
 _COMPLEX: Final = {"f32": "complex<f32>", "f64": "complex<f64>"}
 _EXPRESSION: Final = re.compile(r"min\((\w+),(\w+)\)|(\w+)-1")
@@ -241,7 +240,6 @@ def _type(text: str) -> ValueType | str:
 
 # Configurations of custom calls: rules for their attributes
 
-
 _BACKEND: Final = "backend_config"
 _MHLO_BACKEND: Final = "mhlo.backend_config"
 _ORIGINAL, _TYPED = 1, 4
@@ -396,7 +394,6 @@ def _reason_against_entries(
 
 
 # Rules for custom calls: operands, results and attributes of a known target
-
 
 #: A matrix with more elements has offsets that 32-bit numbers in LAPACK do not represent.
 _MOST_ELEMENTS: Final = 2**31 - 1

@@ -20,7 +20,6 @@ from vhlo_tools.records import dataclass
 # Source: StableHLO specification, section "Parallel execution", and the semantics of each collective (``docs/spec.md``
 # in openxla/stablehlo).
 
-
 Strategy = Literal["cross_replica", "cross_partition", "cross_replica_and_partition", "flattened_ids"]
 Groups = tuple[tuple[int, ...], ...]
 
@@ -145,7 +144,6 @@ _STRATEGIES: Final[Mapping[Strategy, Callable[[Grid, Sequence[int]], Groups]]] =
 #
 # Sources: for shardings of Shardy ``docs/sharding_representation.md`` and ``shardy/dialect/sdy/ir/attrs.td`` in
 # openxla/shardy; for those of GSPMD ``xla/hlo/ir/hlo_sharding.h`` and ``xla/hlo/parser/hlo_parser.cc`` in openxla/xla.
-
 
 _VALUE: Final = re.compile(
     r'<(?:@(?P<name>"[^"]*"|[\w.$-]+)|(?P<mesh>mesh<[^>]*>)), \[(?P<dimensions>(?:\{[^}]*\}(?:p\d+)?(?:, )?)*)\]'

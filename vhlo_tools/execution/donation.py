@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 # container refers to the array itself; all references that remain when these are counted are views. A reference that is
 # not found counts as a view: at worst an array is copied that could have been overwritten.
 
-
 _GENERATOR: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _KEPT: Final = (dict, tuple)
 _VIEWING: Final = {"managedbuffer": "a memoryview", "memoryview": "a memoryview"}
@@ -400,7 +399,6 @@ def _overlap(one: Buffer, other: Buffer) -> bool:
 
 
 # Report of the use of input memory by an execution
-
 
 #: ``in-place``: over the input that the output is aliased with. ``copied``: over a copy that
 #: protects the input. ``new``: the output has no alias.

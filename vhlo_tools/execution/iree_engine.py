@@ -43,7 +43,6 @@ from vhlo_tools.version import Version
 # and values of types that its runtime does not exchange. Nothing that IREE refuses or gets wrong is mended, so that a
 # comparison finds it.
 
-
 #: Ops that name devices, or exchange values between them: IREE runs one device, and refuses these only while it runs.
 _OF_DEVICES: Final = ops_where(lambda traits: traits.reference == "devices") | {"sdy.manual_computation"}
 
@@ -138,7 +137,6 @@ def _drop_attributes(module: Module) -> None:
 
 
 # Programs compiled by IREE for the CPU, and run on one device
-
 
 _PREPARE: Final = "vhlo_tools.execution.iree_engine:artifact_here"
 

@@ -14,7 +14,6 @@ from vhlo_tools.errors import EngineCrashError, EngineTimeoutError
 #
 # A program is sent as bytecode, and returned as bytecode if it was rewritten: this process only parses it.
 
-
 #: The default limits of a run: ten minutes, 8 GiB of memory, 4 GiB of results.
 LIMITS: Final = isolation.Limits(seconds=600.0, memory=8 << 30, output=4 << 30)
 

@@ -27,7 +27,6 @@ from vhlo_tools.records import dataclass
 # XLA for the CPU sorts, and returns the exact result. Sources: ``jax/_src/lax/ann.py`` in jax-ml/jax, and
 # ``xla/hlo/builder/lib/approx_topk.cc`` in openxla/xla.
 
-
 _CONFIG: Final = "mhlo.backend_config"
 _ENTRIES: Final = {
     "aggregate_to_topk": "i1",
@@ -112,7 +111,6 @@ def _reason_against_types(form: CallForm, config: Mapping[str, Any]) -> str | No
 #
 # Sources: ``jaxlib/cpu/lapack_kernels.cc`` and ``jax/_src/lax/linalg.py`` in jax-ml/jax. The names of sizes are those
 # of LAPACK.
-
 
 _REAL_LETTERS: Final = {"s": "f32", "d": "f64"}
 _COMPLEX_LETTERS: Final = {"c": "complex<f32>", "z": "complex<f64>"}
@@ -308,7 +306,6 @@ LAPACK: Final[Mapping[str, Rule]] = {
 # ``xla/service/cpu/thunk_emitter.cc``, ``xla/service/spmd/shardy/constants.h``, ``xla/service/memory_annotations.h``
 # and ``xla/mlir_hlo/mhlo/transforms/stablehlo_legalize_to_hlo`` in openxla/xla; for ``dce_sink``
 # ``jax/_src/lax/lax.py`` in jax-ml/jax.
-
 
 _FLOATS: Final = ("f16", "bf16", "f32", "f64")
 _COMPLEX: Final = ("complex<f32>", "complex<f64>")

@@ -22,7 +22,6 @@ from vhlo_tools.records import dataclass
 # A folder receives a numpy file for each value, and ``index.csv`` with a description of each. Elements of types of
 # ml_dtypes are raw bytes in these files; the index contains the name of the type.
 
-
 #: The columns of the index.
 COLUMNS: Final = ("file", "op", "result", "dtype", "shape", "location", "path", "function", "iteration", "device")
 
@@ -232,7 +231,6 @@ def _dtype(name: str) -> np.dtype[Any]:
 #
 # An instrumentation is a custom call with the value as its operand. When an op is rewritten before it runs, the operand
 # becomes the value that replaces its result.
-
 
 _TARGET: Final = "vhlo_tools.probe"
 

@@ -51,7 +51,6 @@ def nested_values(leaves: Iterator[Any], shapes: Sequence[Shape]) -> tuple[Any, 
 # program (:mod:`vhlo_tools.execution.reference.calling_convention`). Quantized tensors are, as stored, integers in
 # numpy; tokens are ``None``, and tuples are tuples.
 
-
 Conversion = Literal["direct", "parts", "bits", "wider"]
 
 _DIRECT: Final = {
@@ -415,7 +414,6 @@ def _elements(type_: Any) -> list[Any]:
 
 
 # The entry function of a program
-
 
 #: The greatest depth of tuples, as they are processed recursively.
 _DEEPEST: Final = 100

@@ -333,7 +333,6 @@ def as_error(failure: Failure, url: Url) -> Exception:
 
 # Connections to stores, one for each account and process, made on first use
 
-
 #: The module of each kind, its class, and the package that it needs.
 _STORES: Final[dict[StoreKind, tuple[str, str, str]]] = {
     "s3": ("s3_store", "S3Store", "s3fs"),

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 # appends only. A list may come with a store that nobody trusts. It must not hide a program that somebody loads by its
 # own name, so a listed file is a backup only if its original is beside it (:meth:`Backups.__contains__`).
 
-
 BACKUPS: Final = ".vhlo-backups"
 #: Suffixes of names of programs.
 PROGRAM_SUFFIXES: Final = (".mlir", ".mlirbc", ".jax_export")
@@ -131,7 +130,6 @@ def _name(line: bytes) -> str:
 
 
 # Discovery of programs: the files or objects that a path on a command line selects
-
 
 #: Files that stand beside programs in a store, and are none: backups of old files and temporary files of a migration,
 #: manifests, and their signatures. Backups with other suffixes are left out by their list

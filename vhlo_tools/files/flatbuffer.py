@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 # the position in the table of each field; a field that is not a number is an unsigned offset, and so points forward:
 # there can be no cycles. The FlatBuffers runtime for Python checks no offset and loads numpy.
 
-
 _OFFSET: Final = 4
 _VTABLE_HEAD: Final = 4
 _NUMBERS: Final[Mapping[str, str]] = {
@@ -266,7 +265,6 @@ class Table:
 
 
 # Replacement of vectors in a FlatBuffer, with everything else unchanged, and without copying large parts
-
 
 # Parts move by multiples of this, the largest alignment of any number in the format.
 _ALIGNMENT: Final = 8

@@ -44,7 +44,6 @@ class HloHeader:
 # They are messages ``OpSharding`` of Protocol Buffers (``xla/xla_data.proto`` in openxla/xla), and are printed as by
 # ``HloSharding::ToString``.
 
-
 _REPLICATED, _MAXIMAL, _OTHER = 0, 1, 3
 _WORDS: Final = {0: "replicated", 4: "manual", 5: "unknown", 6: "unreduced"}
 # Field numbers.
@@ -103,7 +102,6 @@ def _fields(message: View) -> dict[int, list[int]]:
 #
 # ``HloModule NAME, input_output_alias={...}, buffer_donor={...}, entry_computation_layout={(f32[4]{0})->f32[4]{0}}``,
 # with more attributes in any order. Source: ``xla/hlo/parser/hlo_parser.cc`` in openxla/xla.
-
 
 _ALIASES: Final = "input_output_alias"
 _DONORS: Final = "buffer_donor"
@@ -271,7 +269,6 @@ class _Shapes:
 # A file is an ``HloModuleProto``, or an ``HloProto`` that contains one. The field numbers are those of
 # ``xla/service/hlo.proto`` in openxla/xla, and never change.
 
-
 _NAME: Final = 1
 _ENTRY_FIELD: Final = 2
 _COMPUTATION: Final = 3
@@ -327,7 +324,6 @@ def _is_name(value: int | Message) -> bool:
 # Reader of the name, signature and aliases of an HLO protocol buffer
 #
 # The field numbers are those of ``xla/service/hlo.proto`` and ``xla/xla_data.proto`` in openxla/xla, and never change.
-
 
 _PROGRAM_SHAPE: Final = 4
 _ALIASES_FIELD: Final = 8

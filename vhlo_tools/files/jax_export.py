@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 # The tables are those of ``jax/_src/export/serialization.fbs`` in jax-ml/jax, from jax 0.4.30 to 0.12.0.1; each release
 # adds tables, and fields at the end, and moves none. ``serialization.py`` beside it defines their meaning.
 
-
 JAX_EXPORT: Final = Layout(
     "jax.export",
     {
@@ -108,7 +107,6 @@ MEMORY_SPACES: Final[Mapping[int, str]] = {1: "device", 2: "host", 3: "any"}
 #
 # The path to an artifact and its calling information are read from the bytes, without jax. Of a file of any size, only
 # these parts are read.
-
 
 _ROOT: Final = "Exported"
 _MODULE: Final = "mlir_module_serialized"
@@ -242,7 +240,6 @@ def _check(table: Table) -> str:
 # Source: ``jax/_src/export/serialization.py`` of the releases. The releases that read each part are data, in
 # ``dialect_specs/jax_export/parts.toml``.
 
-
 # The kind of a node of a tree that stands for a registered type; the kinds before it are those of Python itself.
 _CUSTOM_NODE = 5
 
@@ -297,7 +294,6 @@ def _custom_types(root: Table | None) -> Iterator[str]:
 # JAX's calling convention (https://docs.jax.dev/en/latest/501/export.html) defines the arguments of ``main``: an index
 # of the platform if there are several, a token for each ordered effect, and the arguments that were kept. Dimension
 # variables are no arguments of ``main``, which computes them from shapes.
-
 
 _LEAF, _NONE, _TUPLE, _LIST, _DICT, _CUSTOM = range(6)
 _TOKEN: Final = 1

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 # Objects read on access: in ranges of one version, of which some are kept
 
-
 #: What is read first, which is all of most programs.
 _HEAD: Final = 1 << 18
 #: What is read at a new place, such as the head of the next constant of gigabytes, of which there may be a thousand. It
@@ -171,7 +170,6 @@ def _cut(piece: bytes, size: int) -> Iterator[memoryview]:
 #
 # A request may be done and its answer lost; repeated, it finds its own object where there must be none. Each write
 # therefore leaves a mark among the metadata of its object, by which it knows what it wrote.
-
 
 #: The name of the mark in the metadata. Azure takes only what is an identifier of C#.
 MARK: Final = "vhlowrite"
@@ -331,7 +329,6 @@ def _honours(store: Store, url: Url) -> bool:
 
 
 # Listings of objects, page by page: a prefix or a glob of millions of objects is never held as a whole
-
 
 _MAGIC: Final = re.compile(r"[*?\[]")
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 # Access to the bytes of files and objects: small ones are read at once, large ones on access
 
-
 Buffer = bytes | bytearray | View
 
 # Below this, one read costs less than several.
@@ -48,7 +47,6 @@ def as_bytes(data: Buffer) -> Buffer:
 
 
 # Recognition of the kind of a file by its contents, never by its name; of a folder, by the file in it
-
 
 #: The magic number of MLIR bytecode (``mlir/docs/BytecodeFormat.md``).
 MAGIC: Final = b"ML\xefR"
@@ -162,7 +160,6 @@ _SIGNS: Final[dict[Kind, Callable[[View], bool]]] = {
 # Identification of a program given by a caller, once: its kind, its bytes, and its name in messages
 #
 # Objects are identified by the names of their classes, so that no framework is imported.
-
 
 # Characters that occur in programs, but not in file names.
 _TEXT_SIGNS: Final = "\n\0{("

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 # The file in an identity is that of the program when the baseline was written. A program that has moved is found by its
 # :class:`ProgramMark`: see :meth:`Baseline._owner`.
 
-
 _FORMAT: Final = 2
 #: Without marks of programs: they are found by their paths alone.
 _OLD_FORMAT: Final = 1

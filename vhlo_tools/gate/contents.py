@@ -46,7 +46,6 @@ def _refuse(error: OSError) -> None:
 #
 # Hashing releases the lock of Python's interpreter, so threads suffice; a file of usual size is read once.
 
-
 #: The most threads: two hash on two cores while two wait for the disk.
 _THREADS: Final = 4
 #: The files that a thread reads at once: to hand over a small one takes as long as to hash it.

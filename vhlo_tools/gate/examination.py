@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 # Reading of settings files: search from a folder upwards, parsing, and validation
 
-
 _OWN_FILE: Final = "vhlo-tools.toml"
 _PROJECT_FILE: Final = "pyproject.toml"
 _TABLE: Final = "vhlo-tools"
@@ -148,7 +147,6 @@ def _shown(file: Path) -> str:
 
 
 # Facts about a program that the gate compares between two revisions: its public functions and its aliases
-
 
 _PRIVATE: Final = "private"
 

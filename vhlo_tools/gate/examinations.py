@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 # Examinations of many programs: from the cache, in this process or in several, always in the order of the programs
 
-
 # Two processes take about 0.5 s of CPU to start. Until one process has worked for _TRIED seconds, nothing is known
 # about the programs; where they leave less than _WORTH seconds of work, processes would not finish sooner.
 _TRIED: Final = 0.5

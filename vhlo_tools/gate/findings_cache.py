@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 # Cache key of everything but the program: the digest of whatever else findings depend on
 
-
 #: The distributions that read programs: bindings, and the frameworks of exported programs.
 _LIBRARIES: Final = (
     "flatbuffers",
@@ -97,7 +96,6 @@ def _sources(top: Path) -> Iterator[str]:
 #
 # A segment of the right types is believed: whoever can write to the folder can decide what the findings of a program
 # are. The folder deserves the trust of the programs' checkout, and no more.
-
 
 _SUFFIX: Final = ".findings"
 _FORMAT: Final = 1

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 #
 # The commands and their escape sequences are those of actions/toolkit, packages/core/src/command.ts.
 
-
 _COMMANDS: Final = {"error": "error", "warning": "warning", "note": "notice"}
 _IN_MESSAGES: Final = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
 _IN_PROPERTIES: Final = _IN_MESSAGES | str.maketrans({":": "%3A", ",": "%2C"})
@@ -76,7 +75,6 @@ def _command(command: str, message: str, **properties: str | int) -> str:
 #
 # The format is the part of Code Climate's issues that GitLab's documentation, "Code Quality report format", asks for.
 
-
 _SEVERITIES: Final = {"error": "major", "warning": "minor", "note": "info"}
 
 
@@ -123,7 +121,6 @@ def _issue(name: str, description: str, severity: str, fingerprint: str, path: s
 # Findings as a JUnit report: a test case for each program and question
 #
 # The format has no standard; this module writes the common part of the schemas of Jenkins and Maven Surefire.
-
 
 _SUITE: Final = "vhlo check"
 # Characters that XML 1.0 cannot represent, not even escaped (section 2.2, Characters).

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 # Data of a report: questions, and the answers of each program
 
-
 #: The result of a program: what is worst of its findings, or that it could not be evaluated.
 State = Literal["ok", "warned", "blocked", "unreadable"]
 #: The results in the order of a report for people: what matters most comes last, next to the prompt.
@@ -169,7 +168,6 @@ def as_uri(path: str) -> str:
 
 # Counts of the programs of a report, by result, and of its findings, by feature
 
-
 #: The results that the summary names, with their words for one program and for several.
 _WORDS: Final[dict[State, tuple[str, str]]] = {
     "unreadable": ("cannot be checked", "cannot be checked"),
@@ -281,7 +279,6 @@ def _count(findings: Sequence[Finding]) -> int:
 
 
 # Identities of findings, which are stable from one run to the next
-
 
 # The position of an op in its block, before its name; and the number of a region between two ops.
 _POSITIONS: Final = re.compile(r"/\d+(?=/|$)|(?<=/)\d+:|^\d+:")

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 # repository is run, and no hook, no external difference, no textconv and no helper of a remote: a repository may come
 # from anywhere.
 
-
 #: Whatever the configuration of the repository says, nothing of it is run.
 _GIT: Final = ("git", "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 #: A partial clone would otherwise ask its remote for what it lacks, by any program that its configuration names.
@@ -253,7 +252,6 @@ def _no_git() -> RevisionError:
 
 
 # Programs that are new or changed since a revision, and their old contents
-
 
 _STANDARD: Final = "-"
 _THREADS: Final = 4

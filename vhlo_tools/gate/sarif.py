@@ -86,7 +86,6 @@ def _features() -> dict[str, Feature]:
 
 # Findings as SARIF 2.1.0 (OASIS, Static Analysis Results Interchange Format), for code scanning
 
-
 _SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 # GitHub's name of the root of the repository.
 _ROOT: Final = "%SRCROOT%"

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 # Levels of features: denied, warned of, or allowed
 
-
 LevelSetting = Literal["deny", "warn", "allow"]
 LEVELS: Final[tuple[LevelSetting, ...]] = get_args(LevelSetting)
 
@@ -93,7 +92,6 @@ def _may_begin(pattern: str, known: str) -> bool:
 
 
 # Settings of the gate, and their values for a file
-
 
 COMMAND_LINE: Final = "command line"
 DEFAULT: Final = "default"
@@ -249,7 +247,6 @@ def _spec(patterns: tuple[str, ...]) -> GitIgnoreSpec:
 #
 # They are of draft 7, the newest that the editors' extensions for TOML read. Rules that no schema can express, such as
 # whether a target exists, are checked by the reader only.
-
 
 _T = TypeVar("_T")
 

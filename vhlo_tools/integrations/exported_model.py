@@ -80,7 +80,6 @@ def unique(names: Iterable[str], taken: Iterable[str] = ()) -> tuple[str, ...]:
 
 # Resolve input shapes that a model leaves open, which a compiler requires
 
-
 #: The sizes of an input, ``None`` for an open dimension; ``None`` if the rank is unknown.
 OpenShape = Sequence[int | None] | None
 
@@ -121,7 +120,6 @@ def _fixed(sizes: OpenShape, name: str, batch_size: int | None, wanted: Sequence
 
 
 # Bind arguments of a program to known values, which become constants
-
 
 _MAIN: Final = "main"
 
@@ -171,7 +169,6 @@ def _forms(value: np.ndarray[Any, Any]) -> tuple[Form, View, View]:
 
 
 # Result of every integration: an artifact, and the names of the arguments of its ``main``
-
 
 _ARGUMENTS: Final = "vhlo_tools.arguments"
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 # jax-ml/jax. Dropped donations are recorded in the ``args_info`` of a stage of the function but not in the program; a
 # ``jax.export.Exported`` and its file do not contain them.
 
-
 _REMEDY: Final = (
     "donate only arguments that an output of the same type and shape can overwrite, or remove it from donate_argnums"
 )
@@ -83,7 +82,6 @@ def _called(jax: Any, path: Any) -> str:
 # Arguments and results may be any pytrees, also with leaves that are no arrays, such as the activation functions in
 # modules of Equinox: these are part of the function. Weights are arrays over which a function closes, found by the
 # identity of the constants in its jaxpr.
-
 
 #: The variables of a function that are searched for weights: closures within closures.
 _DEEPEST: Final = 8
@@ -328,7 +326,6 @@ def _call(closed: Any, keys: Sequence[int], name: str) -> Callable[..., list[Any
 
 
 # Export functions that ``jax.jit`` lowered
-
 
 #: ``jax.export`` writes this attribute into every module, and artifacts for this window.
 _POLYMORPHISM: Final = "jax.uses_shape_polymorphism"

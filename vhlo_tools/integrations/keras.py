@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 # Random numbers that a Keras model draws while it is traced, from states that no program has as an argument
 
-
 _OWN: Final = str(Path(__file__).parents[1])
 #: Folders of packages whose lines are not the user's.
 _FRAMEWORKS: Final = re.compile(r"/(?:site|dist)-packages/(?:jax|keras|keras_hub|tensorflow|torch)/|<")

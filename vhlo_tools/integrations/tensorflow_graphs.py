@@ -15,7 +15,6 @@ from vhlo_tools.findings import Finding, SourceLocation
 # The program that TensorFlow compiles knows ops by their names in these graphs, and gives all of them the location of a
 # file of TensorFlow.
 
-
 _OWN: Final = str(Path(__file__).parents[1])
 #: Folders of packages whose lines are not the user's.
 _FRAMEWORKS: Final = re.compile(r"/(?:site|dist)-packages/(?:tensorflow|keras|keras_hub|tf_keras)/")
@@ -209,7 +208,6 @@ def _user_place(op: Any) -> SourceLocation | None:
 
 
 # Names of TensorFlow variables: their own names, prefixed by the path of the modules that contain them
-
 
 # TensorFlow's name for a variable without a name.
 _UNNAMED: Final = "Variable"

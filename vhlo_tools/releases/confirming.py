@@ -65,7 +65,6 @@ def predict_reading(artifact: Artifact, version: Version | None) -> Prediction:
 
 # Programs for releases: an artifact, inputs, and the results that are expected
 
-
 Array = np.ndarray[Any, Any]
 
 
@@ -97,7 +96,6 @@ def _plain(values: Sequence[Any], verb: str) -> tuple[Array, ...]:
 
 
 # Confirmations: a real release reads an artifact, in a process that stays for the next one
-
 
 #: Of this process, by release. Each ends with this process: its requests end, and it with them.
 _processes: dict[str, ReleaseProcess] = {}

@@ -73,7 +73,6 @@ PACKAGES: Final[Mapping[str, Package]] = MappingProxyType(
 # where that version is selected. Then pyenv is asked for the version itself; uv, which looks on the PATH only, misses
 # it.
 
-
 PythonVersion = tuple[int, int]
 
 _NEWEST_MINOR = 20  # command names are tried up to python3.20
@@ -123,7 +122,6 @@ def _pyenv_releases() -> list[tuple[PythonVersion, str]]:
 
 
 # Calls of uv, which installs packages and makes environments
-
 
 #: What leads Python, or what it starts, elsewhere.
 _ELSEWHERE: Final = re.compile(r"PYTHON.*|VIRTUAL_ENV.*|PYENV_VERSION|__PYVENV_LAUNCHER__")
@@ -176,7 +174,6 @@ def _settings() -> dict[str, str]:
 
 
 # A release of a package, as a requirement of exactly one version
-
 
 #: Built against numpy 1, older ones import nothing under numpy 2, yet do not say so.
 _FIRST_JAXLIB_FOR_NUMPY_2: Final = Version("0.4.26")
@@ -237,7 +234,6 @@ class PackageRelease:
 
 
 # Environments that hold one release, made once and kept in the user's cache; later uses need no network
-
 
 _OLDEST_PYTHON: Final = (3, 8)
 _COMPANIONS_FILE: Final = "companions.txt"

@@ -30,7 +30,6 @@ from vhlo_tools.version import Version, VhloToolsError
 
 # Cells of a matrix: a program that one release wrote, and the outcome on another
 
-
 #: ``equal``: it ran, and its results are within the tolerance of the expected ones; ``differs``: they are not;
 #: ``read``: it was read and not run; ``refused``: it was not read; ``crash`` and ``timeout``: the release died of it,
 #: or did not end, when it read or ran it; ``unwritten``: there was nothing to read, for it was not written.
@@ -229,7 +228,6 @@ class Matrix:
 # Build a matrix: every producer writes every program, and every consumer reads and runs the artifacts
 #
 # The specification is asked first. Each release works in a process of its own, one after the other or several at once.
-
 
 #: Compilers of different years fuse and order sums differently: what they compute in floats differs by more than ulps.
 DEFAULT_TOLERANCE: Final = Tolerance(ulp=4, relative=1e-4, absolute=1e-5)

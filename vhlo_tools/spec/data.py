@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 # people edit, keeps one in ``__pycache__``, compiled, where and when Python keeps what it compiles. A snapshot counts
 # only while its digest is that of the files.
 
-
 #: The contents of files, by their paths inside the folder, with ``/``.
 Tables: TypeAlias = Mapping[str, Mapping[str, Any]]
 
@@ -125,7 +124,6 @@ def _keep(place: Path, data: bytes) -> None:
 
 
 # Location of ``dialect_specs/``, in a checkout and in an installed wheel, and the reader of its files
-
 
 _T = TypeVar("_T")
 

@@ -68,7 +68,6 @@ def _to_enum(entry: dict[str, Any]) -> Enum:
 #
 # An encoding is a code and a list of fields; the codec in :mod:`vhlo_tools.bytecode` interprets them.
 
-
 EntryKind = Literal["attribute", "type"]
 
 _FILES: dict[EntryKind, str] = {"attribute": "attributes.toml", "type": "types.toml"}

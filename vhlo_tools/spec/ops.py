@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 # Default values that steps between op versions set and compare with, from ``dialect_specs/vhlo/defaults.toml``
 
-
 #: An attribute or a type as plain data, without MLIR: ``{"attribute": "type_v1", "type": {"type": "none_v1"}}``.
 Structure = Mapping[str, Any]
 #: Which values equal a default; the head of ``defaults.toml`` defines each.
@@ -66,7 +65,6 @@ def _to_default(entry: dict[str, Any]) -> Default:
 
 
 # Ops of VHLO with all their versions, from ``dialect_specs/vhlo/ops/``, whose README defines every key
-
 
 Predicate = Literal["same_element_types", "attributes_are_not", "operands_are_not", "operands_do_not_mix"]
 

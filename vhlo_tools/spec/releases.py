@@ -133,7 +133,6 @@ def _to_release(entry: dict[str, Any]) -> Release:
 
 # Upstream's promises of compatibility for files, from ``dialect_specs/promises.toml``
 
-
 WindowName = Literal["backward", "forward", "jax-export"]
 
 

@@ -38,7 +38,6 @@ from vhlo_tools.version import Version
 
 # Ops, types, attributes and enums of VHLO, from TableGen records
 
-
 _NAME: Final = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)_v([1-9][0-9]{0,5})", re.ASCII)
 _WORD: Final = re.compile(r"[A-Za-z]\w*", re.ASCII)
 _DIALECT: Final = "vhlo"
@@ -246,7 +245,6 @@ def _word(name: object) -> str:
 
 # Constraints of op versions, from the functions ``validateConstraint`` of ``VhloOps.cpp``
 
-
 _CONSTRAINTS_FILE: Final = "stablehlo/dialect/VhloOps.cpp"
 
 
@@ -316,7 +314,6 @@ def _requirements(text: str, definitions: Definitions) -> Iterator[dict[str, Any
 # Bytecode encodings of types and attributes (codes and fields), from the writers of ``VhloBytecode.cpp``
 #
 # The comments of that file name the fields too, but some are wrong; the calls of the writers decide.
-
 
 FILE: Final = "stablehlo/dialect/VhloBytecode.cpp"
 
@@ -504,7 +501,6 @@ def _name(argument: str) -> str:
 #
 # The patterns are in ``VhloToVersionPatterns.td``, or for ops with regions in ``VhloToVersion.cpp``, which also has the
 # functions that make defaults.
-
 
 _REWRITES_FILE: Final = "stablehlo/transforms/VhloToVersion.cpp"
 

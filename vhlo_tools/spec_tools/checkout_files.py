@@ -26,7 +26,6 @@ from vhlo_tools.version import Version
 # A checkout is read as data, and may be hostile: only ``llvm-tblgen``, which has no side effects, runs on it, and what
 # cannot be read is an :class:`InvalidSpecificationError` that names the file.
 
-
 #: What a checkout has at least.
 _NEEDED: Final = "stablehlo/dialect/VhloOps.td"
 # The largest of upstream's has 80 kB, and the longest body in one of them 6 kB.
@@ -116,7 +115,6 @@ def version_in(text: str) -> Version | None:
 
 
 # Read TableGen files with ``llvm-tblgen`` into records as JSON
-
 
 _BASE: Final = Path("mlir", "IR", "AttrTypeBase.td")
 _OPS: Final = "stablehlo/dialect/VhloOps.td"
@@ -257,7 +255,6 @@ def _limit(process: int) -> None:
 
 
 # Versions of StableHLO: ``Version.h`` and ``Version.cpp``, the version log of ``VhloDialect.td``, and git
-
 
 _HEADER: Final = "stablehlo/dialect/Version.h"
 _SOURCE: Final = "stablehlo/dialect/Version.cpp"

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 #
 # The changes are derived from the version ranges of the entries, not recorded a second time.
 
-
 Action = Literal["added", "removed", "changed", "allowed", "refused"]
 _REVERSED: dict[Action, Action] = {
     "added": "removed",
@@ -135,7 +134,6 @@ def what_differs(older: OpVersion, newer: OpVersion, step: OpStep | None = None)
 
 
 # ``vhlo spec show``: describe a name of a specification as plain data
-
 
 Description = dict[str, Any]
 

@@ -28,7 +28,6 @@ from vhlo_tools.version import Version
 
 # Drafts of features: one for all that a version brought and one for all that it newly allows, for a person to name
 
-
 _FILE: Final = "vhlo/features.toml"
 
 
@@ -86,7 +85,6 @@ class FeatureDrafts:
 
 
 # Drafts of ops: their versions, the steps between these, the defaults of steps, and constraints
-
 
 #: Where new ops go until a person finds their family.
 _NEW: Final = "vhlo/ops/imported.toml"
@@ -308,7 +306,6 @@ def _by_op(names: Mapping[str, object]) -> dict[tuple[str, Version], Sequence[st
 # Only what is newer than the specification is drafted: nothing released may change, and an entry that a released
 # version should have had is a mistake that a person has to look at. Everything that is not drafted, or that is drafted
 # and has to be looked at, is a task with its place in the source.
-
 
 _FILES: Final = {
     "version": "versions.toml",

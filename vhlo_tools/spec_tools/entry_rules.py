@@ -123,7 +123,6 @@ def _feature_empty(specs: Specification) -> Iterator[Complaint]:
 
 # Rules of ``vhlo spec lint`` about ops, their steps and constraints, and the features that these name
 
-
 # Ops
 
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 # A baseline is a specification without its prose, as JSON. ``released.json`` in the folder of a specification is the
 # baseline of its last release; any other folder, or a git revision of the same folder, can serve as a baseline as well.
 
-
 RELEASED = "released.json"
 
 #: The released keys and values of an entry, by the kind of the entry and its name.

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 # Entries that a new version adds, as TOML, and the texts that describe them
 
-
 #: The description of a version without a change.
 NOTHING = "Nothing in the dialect."
 
@@ -205,7 +204,6 @@ def check_edits(folder: Path, edits: Sequence[Edit]) -> None:
 # Planner of a new version and its changes: edits of files, and remaining manual work
 #
 # The result is linted in a copy before any file is changed.
-
 
 _PROGRAMS = Path("tests", "programs", "features")
 

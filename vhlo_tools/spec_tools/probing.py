@@ -23,7 +23,6 @@ from vhlo_tools.version import Version
 
 # VHLO mnemonics found in the shared library: ops, types and attributes among other names
 
-
 _NAME: Final = re.compile(rb"\bvhlo\.([A-Za-z][A-Za-z0-9_-]*_v[1-9][0-9]*)")
 
 
@@ -41,7 +40,6 @@ def names_in(folder: Path) -> frozenset[str]:
 #
 # Every answer is plain data. An op is asked by text that is corrected after the complaints of the library until it
 # parses; its lifetime, by conversions to each version.
-
 
 # Of four dimensions, so that the padding of a convolution has two spatial ones.
 _TENSOR: Final = "!vhlo.tensor_v1<1x2x3x4x!vhlo.f32_v1>"
@@ -331,7 +329,6 @@ def _varints(data: bytes) -> list[int]:
 
 
 # Survey of the installed library: every question is asked in a child process, which may crash or hang
-
 
 _QUESTIONS: Final = "vhlo_tools.spec_tools.probing"
 #: How many versions of an op are looked for beyond those that are known.

@@ -18,7 +18,6 @@ from vhlo_tools.version import Version
 # need not say everything: a key that it leaves out is not compared, and what it could not be asked is listed in
 # :attr:`Survey.unread` instead of being taken for absent.
 
-
 #: The facts about each entry, by key: texts, numbers, lists and tables, as JSON has them.
 Entries: TypeAlias = Mapping[str, Mapping[str, Any]]
 
@@ -164,7 +163,6 @@ def _end(end: Version | None, at: Version) -> str | None:
 
 
 # Compare a specification with a survey of another source: differences, and entries that are merely newer here
-
 
 Action = Literal["missing", "extra", "changed"]
 

@@ -17,7 +17,6 @@ from vhlo_tools.records import dataclass
 #
 # A TOML library would keep the comments too, but detach comments between two entries from the entry that they describe.
 
-
 _HEADER = re.compile(r"\s*\[\[?\s*([A-Za-z_][\w.]*)\s*\]\]?\s*(#.*)?")
 _IDENTITY = re.compile(r"\s*(?:name|id|version)\s*=\s*[\"'](.*?)[\"']")
 _WIDTH = 100
@@ -218,7 +217,6 @@ def array(values: Sequence[object]) -> str:
 
 
 # Entries of a specification as TOML text, in the layout of ``dialect_specs/``
-
 
 # Which arrays of tables have headers of their own, such as [[op.version]]; others are written in line.
 _TABLES: Final = frozenset({"version", "step", "constraint", "encoding", "expansion"})

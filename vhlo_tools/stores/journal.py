@@ -26,7 +26,6 @@ from vhlo_tools.version import Version
 
 # Database of a journal: its format, and the handling of files that are damaged or have another format
 
-
 #: The name of the journal in the store, or in the folder of the results.
 NAME: Final = ".vhlo-migration"
 
@@ -165,7 +164,6 @@ def _used(path: str | None) -> str:
 #
 # The state is not kept in memory, so its size is not limited. What SQLite has committed survives a crash of the process
 # at any moment; it locks the file for as long as it is open, so that no two migrations use the same journal.
-
 
 # The states of a file: to be processed; about to be replaced; finished.
 _PLANNED, _INTENDED, _FINISHED = range(3)

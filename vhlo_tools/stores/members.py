@@ -76,7 +76,6 @@ def hash_at(path: str) -> str | None:
 
 # Programs of a store: their files, and what the head of each says
 
-
 #: The kinds that contain artifacts: they are migrated in place, and have windows.
 IN_PLACE: Final = frozenset({Kind.PORTABLE_ARTIFACT, Kind.JAX_EXPORT})
 
@@ -152,7 +151,6 @@ def _head_of(path: str) -> bytes:
 
 
 # Places in stores: bases of relative paths, and destinations of results of a migration
-
 
 #: The suffix of what a migration writes for a file that it does not replace.
 RESULT_SUFFIX: Final = ".mlirbc"

@@ -71,7 +71,6 @@ def _is_in(path: str, folder: str) -> bool:
 # Their names tell which migration wrote them, in which run, and for which file; a random end makes that of each attempt
 # its own, so that a worker that was given up cannot write into the result of the one that took over.
 
-
 # Earlier releases wrote names without the random end.
 _NAME: Final = re.compile(r"\.vhlo-([0-9a-f]{8})-([0-9]+)-([0-9]+)(?:-[0-9a-f]{8})?\.part")
 

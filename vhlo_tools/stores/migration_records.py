@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 # The outcome of the migration of one file
 
-
 Status = Literal["move", "moved", "current", "blocked", "mismatch", "unverified", "changed", "failed", "unreadable"]
 STATUSES: Final[tuple[Status, ...]] = get_args(Status)
 
@@ -181,7 +180,6 @@ _EVERY_FILE = 4096
 
 # Records of a migration as a table
 
-
 #: What ``vhlo migrate`` says of files.
 MIGRATION_TABLE: Final[Table[MigrationRecord]] = Table(
     "migration",
@@ -213,7 +211,6 @@ MIGRATION_TABLE: Final[Table[MigrationRecord]] = Table(
 # A store lets an object appear whole, in place of the version that was read and of no other. So a migration needs
 # neither temporary objects nor a note before each write: an object at the target that names the migration was moved by
 # it, even if its writer could not report that any more.
-
 
 #: The names in the metadata for the key of the migration, and for the SHA-256 of what was replaced. Azure takes only
 #: what is an identifier of C#.

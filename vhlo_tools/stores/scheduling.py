@@ -14,7 +14,6 @@ from vhlo_tools.stores.workers import Workers
 
 # Batches of files, limited in number and in bytes: what a process gets, and loses, at once
 
-
 _T = TypeVar("_T")
 
 #: The most files of a batch.
@@ -46,7 +45,6 @@ def in_batches(
 
 
 # Scheduling of many small batches on an executor: a bounded number in progress, and no loss if a process crashes
-
 
 _R = TypeVar("_R")
 
@@ -203,7 +201,6 @@ class _Execution(Generic[_T, _R]):
 
 
 # Ordered map over batches that finish out of order
-
 
 #: So many results may wait for one before them, whatever the number of processes.
 _WAITING: Final = 4096

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 # Declared tables: columns with names, kinds of values, descriptions, and the origin of each value
 
-
 _RowContra = TypeVar("_RowContra", contravariant=True)
 
 #: ``text`` is anything that has a text, such as a version; ``day`` a date; ``seconds`` a duration as a number.
@@ -59,7 +58,6 @@ class Table(Generic[_RowContra]):
 
 # Columns of findings, which the results about a program have in a list
 
-
 _COLUMNS: Final[tuple[Column[Finding], ...]] = (
     Column("feature", "text", "id of the feature", lambda found: found.feature),
     Column("level", "text", "error, warning or note", lambda found: found.level),
@@ -81,7 +79,6 @@ FINDINGS: Final = ListOf(StructOf(_COLUMNS))
 
 
 # Declared tables in the types of Arrow, which pyarrow reads and writes as Parquet
-
 
 #: What begins the names of our entries in the metadata of a file.
 PREFIX: Final = "vhlo_tools."
@@ -126,7 +123,6 @@ def _type(kind: CellKind) -> pyarrow.DataType:
 
 
 # Tables as Parquet files, written in row groups, so that memory does not grow with the number of rows
-
 
 _Row = TypeVar("_Row")
 
@@ -202,7 +198,6 @@ def _plain(kind: CellKind, value: Any) -> Any:
 
 
 # Parquet files of declared tables, read in batches, so that memory does not grow with the number of rows
-
 
 #: Rows that are read at once, and bytes of a column that are read at once.
 _READ_BATCH: Final = 4096

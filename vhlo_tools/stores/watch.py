@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 # Monitoring of a store: when its files leave their compatibility windows, and which releases read them
 
-
 _BATCH: Final = 64
 _DIED: Final = "the process that read it crashed"
 
@@ -185,7 +184,6 @@ def _from_json(values: dict[str, Any]) -> StoreFile:
 
 
 # Status of the files of a store on a day, as a table
-
 
 StatusName = Literal["left", "leaves", "within", "none", "unreadable"]
 

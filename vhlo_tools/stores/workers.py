@@ -29,7 +29,6 @@ from vhlo_tools.system import CAN_ISOLATE, interrupts_held
 # blames the batch (``distributed.scheduler.allowed-failures`` in the configuration of Dask). So a lost batch concerns
 # no other batch, unlike in a pool of processes, which breaks as a whole.
 
-
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
@@ -155,7 +154,6 @@ def _explained(error: Exception) -> Exception:
 #
 # Child processes are spawned, never forked, and end with this process, whatever ends it: each waits on a pipe without
 # writers, which the system closes when this process ends.
-
 
 #: An executor of `concurrent.futures`, or a `distributed.Client`, whose package is optional.
 AnyExecutor = Any

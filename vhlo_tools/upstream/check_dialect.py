@@ -21,7 +21,6 @@ from vhlo_tools.upstream.pipelines import Scanner
 #
 # Source: ``stablehlo/tests/CheckOps.td`` in openxla/stablehlo; the messages are those of MLIR's own verifiers.
 
-
 _TENSOR: Final = re.compile(r"tensor<.*>")
 _FLOATS: Final = re.compile(r"tensor<(?:[\d?]+x)*(?:b?f\d|complex<).*>")
 #: A string, or the start of an attribute with the name `value`.
@@ -129,7 +128,6 @@ def _attribute_faults(op: Operation, form: _Form) -> Iterator[str]:
 # Semantics of the ops of the ``check`` dialect
 #
 # Source: ``stablehlo/tests/CheckOps.cpp`` and ``stablehlo/tools/StablehloTranslateMain.cpp`` in openxla/stablehlo.
-
 
 Array = np.ndarray[Any, Any]
 

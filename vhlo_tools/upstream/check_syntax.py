@@ -13,7 +13,6 @@ from vhlo_tools.upstream.pipelines import MismatchError, Scanner, parts_of
 #
 # Source: ``stablehlo/tests/CheckOps.td`` in openxla/stablehlo.
 
-
 _CANDIDATE: Final = re.compile(r'//[^\n]*|"(?:\\.|[^"\\])*"|(?<![\w.$!#@%])check\.(?P<op>expect_\w+)(?=[\s%])')
 _VALUE: Final = re.compile(r"%[\w$.-]+(?:#\d+)?")
 _NUMBER: Final = re.compile(r"-?(?:0x[0-9a-fA-F]+|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)")
@@ -160,7 +159,6 @@ _FORMS: Final[Mapping[str, Callable[[Scanner], _Parts]]] = {
 # Conversion of printed ``check`` ops from the generic form, the only one that MLIR knows, to the pretty form
 #
 # Source: the assembly formats in ``stablehlo/tests/CheckOps.td`` in openxla/stablehlo.
-
 
 _PRINTED_CANDIDATE: Final = re.compile(r'"check\.(?P<op>expect_\w+)"(?=\()|"(?:\\.|[^"\\])*"')
 _TYPE: Final = re.compile(r" : (?:f64|ui32|ui64)$")

@@ -17,7 +17,6 @@ from vhlo_tools.upstream.sources import SourceText
 # Source: ``SourceMgrDiagnosticHandler`` in ``mlir/lib/IR/Diagnostics.cpp`` and ``SMDiagnostic::print`` in
 # ``llvm/lib/Support/SourceMgr.cpp``, both in llvm/llvm-project.
 
-
 #: The prefix of a note that shows the op of a diagnostic.
 SEE_CURRENT: Final = "see current operation: "
 
@@ -95,7 +94,6 @@ def _shown(line: str, column: int) -> str:
 # Expected diagnostics of tests, ``expected-error@+1 {{...}}`` and similar, and their verification
 #
 # Source: ``SourceMgrDiagnosticVerifierHandler`` in ``mlir/lib/IR/Diagnostics.cpp`` in llvm/llvm-project.
-
 
 _EXPECTED: Final = re.compile(
     r"expected-(?P<kind>error|note|remark|warning)(?P<re>-re)? *(?:@(?P<where>[+-][0-9]+|above|below|unknown))? *"

@@ -18,7 +18,6 @@ from vhlo_tools.upstream.own_passes import OWN_PASSES, OwnPass
 
 # Scanner of MLIR text, with nesting determined by brackets and strings
 
-
 _SPACE: Final = re.compile(r"(?:\s|//[^\n]*)*")
 _WORD: Final = re.compile(r"[!#]?[\w$.-]+")
 _STRING: Final = re.compile(r'"(?:\\.|[^"\\])*"')
@@ -123,7 +122,6 @@ def parts_of(text: str) -> list[str]:
 #
 # Source: ``mlir/lib/Pass/PassRegistry.cpp`` in llvm/llvm-project, and ``stablehlo/transforms/PassPipelines.cpp`` in
 # openxla/stablehlo.
-
 
 #: The default op that passes run on.
 MODULE: Final = "builtin.module"
@@ -279,7 +277,6 @@ def _name_of(element: str) -> str:
 # List and describe the passes of a provider
 #
 # A provider only answers whether it has a pass of a given name, so ``passes.toml`` contains the names.
-
 
 _OWN_GROUP: Final = "Of this program"
 _WIDTH: Final = 52

@@ -12,7 +12,6 @@ from vhlo_tools.upstream.tool import Job
 
 # Parse parts of the input, including the ``check`` dialect, which no provider has
 
-
 _CHECK: Final = re.compile(rb"\bcheck\.expect_|\0check\0")
 
 _UNREGISTERED: Final = (
@@ -96,7 +95,6 @@ def _is_good(toolbox: Toolbox, operation: Any, lenient: bool) -> bool:
 # Print modules according to options
 #
 # Source: ``mlir/lib/IR/AsmPrinter.cpp`` in llvm/llvm-project.
-
 
 #: Options for printing.
 PRINTING: Final = (

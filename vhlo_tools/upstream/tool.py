@@ -70,7 +70,6 @@ class Output:
 # Source: ``mlir/lib/Tools/mlir-opt/MlirOptMain.cpp`` and ``mlir/lib/Tools/mlir-translate/MlirTranslateMain.cpp`` in
 # llvm/llvm-project.
 
-
 _LEVELS: Final = ("", "all", "only-expected")
 
 #: Options of both programs.

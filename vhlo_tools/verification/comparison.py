@@ -14,7 +14,6 @@ from vhlo_tools.records import dataclass
 
 # Distances of floats in units in the last place, for every float type of numpy and ml_dtypes
 
-
 _BITS: Final = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 #: Unsigned types, whose bits are in the order of their values.
 _UNSIGNED: Final = frozenset({"float8_e8m0fnu"})
@@ -70,7 +69,6 @@ def _ordered(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 # Matching of corresponding values of two programs
-
 
 #: The key of a result of an op: the position of the op, and the number of the result.
 Key = tuple[str, int]

@@ -29,7 +29,6 @@ from vhlo_tools.verification.comparison import is_complex, is_float
 # Source of the domains: the semantics of each op in the specification of StableHLO. Outside of them the ops have
 # results too, but mostly ones that do not distinguish programs: NaN, and indices that are clamped to the last one.
 
-
 #: In ascending order of precedence: if ops require several domains, the last one applies.
 _ORDER: Final[tuple[DomainKind, ...]] = get_args(DomainKind)
 
@@ -143,7 +142,6 @@ _DOMAINS: Final[Mapping[tuple[str, int | None], _Rule]] = {
 
 
 # Random inputs from a seed, in the domains of the argument types and of the ops that use the arguments
-
 
 #: The fraction of elements that are edge cases, if these are requested.
 _EDGES: Final = 0.25

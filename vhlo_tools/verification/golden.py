@@ -30,7 +30,6 @@ from vhlo_tools.version import VhloToolsError
 
 # Reading of the files of a record: inside its folder, regular, and no larger than they say
 
-
 #: The limit on the size of a file of a record.
 LARGEST_FILE: Final = 8 << 30
 
@@ -85,7 +84,6 @@ def _dtype(name: str) -> np.dtype[Any]:
 #
 # The manifest `golden.json` lists every file with its digest, so that a replay distinguishes a modified record from
 # different results.
-
 
 MANIFEST: Final = "golden.json"
 ARTIFACT: Final = "model.mlirbc"

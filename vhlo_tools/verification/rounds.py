@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 #
 # A difference shows only for some inputs: behind a saturated ``tanh`` none does, and small inputs do not saturate it.
 
-
 #: Without a number of rounds: at most so many, as far as they are expected to fit into so many seconds after the first
 #: round, which compiles the programs.
 DEFAULT_ROUNDS: Final = 256
@@ -63,7 +62,6 @@ def drawings(
 
 
 # Runs of two programs on the same inputs, and comparison of their outputs, with aliases and donation exercised
-
 
 #: The results of a run: arrays, ``None`` for a token, a tuple for a tuple.
 Outputs = tuple[Any, ...]

@@ -65,7 +65,6 @@ def layout_worker() -> bytes | None:
 # names in common. The data are JSON, compressed, as text in an element that no browser runs. Nothing of a program is
 # markup: scripts put it into the page as text alone, and the policy forbids to run anything but the page's own scripts.
 
-
 PageKind = Literal["program", "store", "difference"]
 
 #: The scripts of each kind of page; each needs only those before it.

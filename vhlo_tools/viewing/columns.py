@@ -147,7 +147,6 @@ class Columns:
 #
 # Half a million ops fit a page so: what ops share stands in tables once, and an op is five numbers.
 
-
 #: The characters of attributes that a page has, all kinds of ops together; those of further kinds are left out.
 MOST_ATTRIBUTE_TEXT: Final = 4_000_000
 

@@ -15,7 +15,6 @@ from vhlo_tools.viewing.picturing import Arrow, Box, Picture
 #
 # Source: «The DOT Language» and «clusterrank», «compound», «lhead» in the documentation of Graphviz.
 
-
 _SHAPES: Final = {"op": "box", "argument": "ellipse", "folded": "box3d"}
 _NEWER: Final = "#fdd49e"
 
@@ -70,7 +69,6 @@ def _label(box: Box) -> str:
 #
 # Source: «Flowcharts - Basic Syntax» in the documentation of Mermaid.
 
-
 #: What opens and closes a node, by the kind of its box: a rectangle, a stadium, a subroutine.
 _BRACKETS: Final = {"op": ("[", "]"), "argument": ("([", "])"), "folded": ("[[", "]]")}
 #: By their numbers, as entities: what would end a text in quotes, begin one of Markdown, or an entity.
@@ -108,7 +106,6 @@ def _text(box: Box) -> str:
 #
 # Input and output of elkjs are JSON. It has no access to files or to the network: V8 alone has neither.
 # Source: the documentation of elkjs, and the options of «ELK Layered».
-
 
 #: Of text of 10 pixels in a font of fixed width.
 _CHARACTER: Final = 6.1
@@ -206,7 +203,6 @@ def _elk_box(root: Box) -> dict[str, Any]:
 
 
 # Picture of a graph as SVG, in light and dark, with titles for screen readers
-
 
 #: Letters of a fixed width, which the sizes of boxes rest on; colours of both schemes with a contrast above 4.5.
 _STYLE: Final = """\

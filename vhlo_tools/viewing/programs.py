@@ -137,7 +137,6 @@ class ProgramContents:
 
 # Contents of the page for a program, read from an artifact
 
-
 #: The number of constants that a page lists; the others are counted.
 MOST_CONSTANTS: Final = 100
 # The number of ops that a finding leads to.

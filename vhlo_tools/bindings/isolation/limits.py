@@ -13,7 +13,6 @@ from vhlo_tools.records import dataclass
 
 # Resource limits of a call in a child process
 
-
 #: The default time limit of a call, in seconds.
 SECONDS: Final = 60.0
 
@@ -79,7 +78,6 @@ def readable_size(size: int) -> str:
 
 
 # State that a child process records: the op in progress, in memory that outlives it, and its need to retire
-
 
 #: The bytes of a note, its length included.
 NOTE_SIZE: Final = 1024

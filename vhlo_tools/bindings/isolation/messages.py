@@ -17,7 +17,6 @@ from vhlo_tools.records import dataclass
 
 # Memory shared by the caller and a child process: written by one side, read by the other, kept between calls
 
-
 # Up to this size a copy through the socket costs less than managing shared memory.
 _INLINE: Final = 1 << 14
 
@@ -128,7 +127,6 @@ def _extend(descriptor: int, size: int) -> None:
 #
 # A value is *packed*: a pickle without its buffers, and the buffers, small ones inline and large ones in shared memory.
 # Plain PEP 574 would make a buffer that is read-only at the sender read-only at the receiver too.
-
 
 #: The length of a message, which precedes it.
 LENGTH: Final = struct.Struct("<Q")

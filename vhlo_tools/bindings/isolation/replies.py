@@ -25,7 +25,6 @@ from vhlo_tools.version import Version
 # A child that a hostile program has taken over can send anything. So a reply is decoded by types that are listed here,
 # sizes are checked before memory is allocated, and texts are printable.
 
-
 if TYPE_CHECKING:
     from typing import dataclass_transform
 
@@ -389,7 +388,6 @@ def _dtype(name: str) -> Any:
 
 
 # Errors for failed calls in a child process
-
 
 # Texts that the C++ library, LLVM and Python print when memory runs out.
 _SIGNS_OF_NO_MEMORY: Final = (

@@ -20,7 +20,6 @@ from vhlo_tools.records import dataclass
 # A compiler that calls a linker needs new files and a new process, which the filter of system calls cannot tell from
 # any others: it does not see paths. Landlock (landlock(7), Linux 5.13) does, and its rules hold for the tools too.
 
-
 # System calls, of all architectures, and constants of linux/landlock.h.
 _CREATE_RULESET: Final = 444
 _ADD_RULE: Final = 445
@@ -83,7 +82,6 @@ def _allow(libc: ctypes.CDLL, ruleset: int, path: str, rights: int) -> bool:
 # left with the system calls that computing needs, on Linux for x86-64, by a filter of seccomp(2); all others fail with
 # ``EPERM``. The filter holds for all threads, and cannot be removed. A child that starts tools may have new files and
 # processes as well, as :mod:`vhlo_tools.bindings.isolation.sandbox` permits, but no network.
-
 
 #: Whether this system has the filter.
 AVAILABLE: Final = sys.platform == "linux" and platform.machine() == "x86_64"

@@ -35,7 +35,6 @@ from vhlo_tools.records import dataclass
 
 # Main loop of a child process: serve requests until the connection closes
 
-
 # A child is replaced when its memory has grown by this many bytes, or after this many calls.
 _GROWTH: Final = 512 << 20
 _CALLS: Final = 1000
@@ -127,7 +126,6 @@ def _resident() -> int:
 # It is started for one caller, forks on request, never creates an MLIR context, starts no threads, and ends with all
 # its children when the caller closes the connection. Python's ``multiprocessing.forkserver`` would run the main module
 # of the caller in every child, and is shared with other uses by the caller.
-
 
 #: The encoding of a child's exit code: negative for a signal, as returned by ``os.waitstatus_to_exitcode``.
 STATUS: Final = struct.Struct("<i")

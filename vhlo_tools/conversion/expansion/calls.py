@@ -72,7 +72,6 @@ COMPOSITE_REGIONS_EXACT: Final[Mapping[str, Build]] = {"stablehlo.composite": _w
 #
 # Source: StableHLO specification, ``async_start`` and ``async_done``.
 
-
 _START: Final = "stablehlo.async_start"
 _DONE: Final = "stablehlo.async_done"
 

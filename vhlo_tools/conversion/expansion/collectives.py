@@ -71,7 +71,6 @@ def entry(rewriter: Rewriter, number: Any, entries: Mapping[int, int], default: 
 #
 # Source: StableHLO specification, section "Collective ops": it leaves open what happens if processes do not arrive.
 
-
 #: Ops whose regions run once, where the op itself runs.
 _TRANSPARENT: Final = ("sdy.manual_computation", "stablehlo.async_start")
 #: The attribute of each op that calls a function.
@@ -162,7 +161,6 @@ def _is_carried(loop: Any, number: int, assumed: set[Any]) -> bool:
 # (``COLLECTIVE_CHANNEL_ID`` in ``jax/_src/interpreters/mlir.py``). Every device reaches the ops in the same order.
 #
 # Source: StableHLO specification, ``all_gather``, ``all_reduce`` and ``all_to_all``, inputs (I1).
-
 
 #: Attributes that tell something about each result in order, and so fit no op with one of the results.
 OF_ALL_RESULTS: Final = ("mhlo.sharding", "sdy.sharding")
@@ -285,7 +283,6 @@ BROADCAST_ROOTS_EXACT: Final[Mapping[str, Build]] = {"stablehlo.collective_broad
 #
 # Source: StableHLO specification, ``collective_reduce``, ``all_reduce``, and section "Collective ops".
 
-
 _EXTRA: Final = ("has_dynamic_root",)
 
 
@@ -380,7 +377,6 @@ ROOT_REDUCTION_EXACT: Final[Mapping[str, Build]] = {"stablehlo.collective_reduce
 # Source: StableHLO specification, section "Replica groups"; ``stablehlo/dialect/ReplicaGroupUtils.cpp`` in
 # openxla/stablehlo, which has no sub-axes: these are as in Shardy (``shardy/dialect/sdy/ir/attrs.td``).
 
-
 #: The ops with the attribute ``replica_groups``, except ``collective_reduce``: no version with it lacks meshes.
 _OPS: Final = ("all_gather", "all_reduce", "all_to_all", "collective_broadcast", "reduce_scatter")
 
@@ -407,7 +403,6 @@ MESH_AXES_EXACT: Final[Mapping[str, Build]] = {f"stablehlo.{name}": _explicit fo
 # before.
 #
 # Pairs of a transfer to or from the host mean nothing, and empty pairs mean the same as none: both are left out.
-
 
 _PAIRS: Final = "source_target_pairs"
 

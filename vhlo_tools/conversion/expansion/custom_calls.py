@@ -26,7 +26,6 @@ from vhlo_tools.conversion.rewriter import MatchFailure, Rewriter
 # Source: ``custom_call`` and buffer types in the StableHLO specification, and ``CustomCallOp::verifyKnownCustomCalls``
 # in ``stablehlo/dialect/StablehloOps.cpp`` of openxla/stablehlo.
 
-
 _CUSTOM_CALL: Final = "stablehlo.custom_call"
 #: The targets that connect buffers with tensors.
 _SPECIAL: Final = frozenset({"CreateBuffer", "Pin", "Unpin"})
@@ -131,7 +130,6 @@ BUFFERS_EXACT: Final[Mapping[str, Build]] = {_CUSTOM_CALL: _without_buffers}
 #
 # Source: ``CustomCallOp`` in ``stablehlo/dialect/StablehloOps.td``, and ``CustomCallOpV2ToV1`` in
 # ``stablehlo/transforms/VhloToVersion.cpp`` of openxla/stablehlo.
-
 
 _NAME: Final = "result_tilings"
 

@@ -22,7 +22,6 @@ from vhlo_tools.records import dataclass
 #
 # Source: ``printDenseElementsAttr`` in ``mlir/lib/IR/AsmPrinter.cpp`` of llvm/llvm-project.
 
-
 _BYTES: Final = re.compile(r'dense<"0x([0-9A-Fa-f]*)">')
 _NUMBER: Final = re.compile(r"[-+.0-9a-zA-Z]+")
 
@@ -51,7 +50,6 @@ def _of_bits(bits: np.ndarray[Any, Any], kind: Any) -> np.ndarray[Any, Any]:
 
 
 # The regions of reductions
-
 
 #: Ops that combine two values into one.
 _COMBINING: Final = frozenset(

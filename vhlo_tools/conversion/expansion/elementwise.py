@@ -42,7 +42,6 @@ def in_wider_float(rewriter: Rewriter, value: Any, compute: Callable[[Any], Any]
 # Source: ``rfcs/20241015-result-accuracy.md`` of openxla/stablehlo for the inequality, and for what the plain op
 # promises, the section "Accuracy" of its specification: "does not provide guarantees about numerical accuracy".
 
-
 _OPS: Final = (
     "cbrt",
     "cosine",
@@ -79,7 +78,6 @@ RESULT_ACCURACY_RELAXED: Final[Mapping[str, Build]] = {f"stablehlo.{name}": with
 #
 # It means the same as that of the other elementary functions: :mod:`vhlo_tools.conversion.expansion.elementwise` says
 # why the only expansion is the relaxed one.
-
 
 EXPONENTIAL_ACCURACY_RELAXED: Final[Mapping[str, Build]] = {"stablehlo.exponential": without_accuracy}
 

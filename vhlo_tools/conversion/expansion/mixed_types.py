@@ -27,7 +27,6 @@ from vhlo_tools.conversion.rewriter import MatchFailure, Rewriter
 # another type, was found on the reference interpreter and XLA of jaxlib 0.12.0.1. The ranges of the types are those of
 # the section "Types".
 
-
 _WIDE: Final = ("f16", "bf16", "f32", "f64")
 
 

@@ -206,7 +206,6 @@ def _looked_up(bits: Tensor, numbers: np.ndarray[Any, Any]) -> Tensor:
 #
 # Source: StableHLO specification, the sections of these ops; runs of both engines.
 
-
 _STORED: Final = "ui8"
 _FEED: Final = "array.view(np.uint8)"
 

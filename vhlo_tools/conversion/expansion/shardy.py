@@ -29,7 +29,6 @@ from vhlo_tools.version import Version
 #
 # Source: ``shardy/dialect/sdy/ir/ops.td`` and ``docs/sharding_representation.md`` in openxla/shardy.
 
-
 #: The ops of StableHLO whose results depend on the device, or on what other devices compute.
 _OF_DEVICES: Final = frozenset(
     f"stablehlo.{name}"
@@ -119,7 +118,6 @@ SHARDY_DROPPED_RELAXED: Final = _drop
 #
 # Sources: ``xla/service/spmd/shardy/sdy_round_trip/`` and ``constants.h`` in openxla/xla; what jaxlib 0.5.3 and 0.6.2
 # give for ``sdy_round_trip_export_pipeline``, and which files jaxlib 0.4.33 to 0.6.2 compile.
-
 
 _FRONTEND: Final = "mhlo.frontend_attributes"
 _SHARDING: Final = "xla.sdy.sharding"

@@ -142,7 +142,6 @@ def _whole(half: Tensor, lengths: list[int]) -> Tensor:
 # counter and the order of the words in XLA, ``xla/hlo/builder/lib/prng.cc`` and
 # ``xla/hlo/transforms/expanders/rng_bit_generator_expander.cc`` in openxla/xla.
 
-
 _ROTATIONS: Final = ((13, 15, 26, 6), (17, 29, 16, 24))
 _THREEFRY_PARITY: Final = 0x1BD11BDA
 _THREEFRY_GROUPS: Final = 5

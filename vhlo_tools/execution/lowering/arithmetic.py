@@ -78,7 +78,6 @@ def _place(floats: Tensor) -> Tensor:
 #
 # Up to StableHLO 1.17, it crashes if the features of the result come before its batch, as in gradients of kernels.
 
-
 #: The names of the dimensions of the result in dimension numbers.
 _OUTPUT: Final = re.compile(r"(?<=->\[)([^\]]*)(?=\])")
 
@@ -121,7 +120,6 @@ def _is_narrower(rewriter: Rewriter, element: Any, of: Any) -> bool:
 #
 # Sources: the operations of those names in the XLA documentation (``docs/operation_semantics.md`` in openxla/xla), and
 # for the selection of indices the comments of ``xla/hlo/builder/lib/slicing.h``.
-
 
 _REST: Final = "..."
 _CONTRACTED: Final = re.compile(r"lhs_contracting_dimensions = \[([0-9, ]*)\]")

@@ -14,7 +14,6 @@ from vhlo_tools.version import Version
 # The interpreter reads unsigned indices as negative numbers if their highest bit is set. XLA in jaxlib 0.10.2 compares
 # narrow ones with the last bits of a size, in ``dynamic_update_slice`` and in a ``scatter`` of one window.
 
-
 _WIDE: Final = 32
 
 
@@ -112,7 +111,6 @@ def _replaced(shape: Sequence[int], axis: int, size: int) -> tuple[int, ...]:
 #
 # Up to StableHLO 1.17, ``evalScatterOp`` in ``stablehlo/reference/Ops.cpp`` of openxla/stablehlo writes its results
 # into the memory of its inputs, which other ops may use.
-
 
 #: What the report of a run says of a program with such a scatter.
 PARTIAL_WINDOWS: Final = (

@@ -32,7 +32,6 @@ from vhlo_tools.execution.lowering.indexing import real_dynamic_slice, scatter, 
 # ``xla/service/layout_assignment.cc``, ``xla/service/memory_annotations.h`` and
 # ``xla/hlo/transforms/convert_memory_placement_to_internal_annotations.cc`` in openxla/xla.
 
-
 #: Targets of custom calls that only place their operand.
 _PLACING: Final = frozenset({"LayoutConstraint", "MoveToDevice", "MoveToHost", "Sharding", "annotate_device_placement"})
 

@@ -29,7 +29,6 @@ def passes_only_tensors(op: Operation) -> bool:
 # the bound, and gives such an op operands of the full size too, which are cut here. Source:
 # ``xla/service/dynamic_dimension_inference.cc`` in openxla/xla.
 
-
 _SIGN: Final = "#stablehlo.bounds<"
 _SET: Final = "stablehlo.set_dimension_size"
 
@@ -175,7 +174,6 @@ BOUND_PATTERNS: Final = patterns_of(
 
 # Resolution of dynamic shapes from the shapes of the inputs
 
-
 _PASSES: Final = (
     "inline",
     "stablehlo-refine-arguments{{types={types}}}",
@@ -241,7 +239,6 @@ def _fix(provider: Provider, block: Any, argument: Any, array: np.ndarray[Any, A
 
 
 # Wrapping of a program in a ``main`` whose values the interpreter can exchange
-
 
 _INNER: Final = "vhlo_tools.program"
 

@@ -32,7 +32,6 @@ from vhlo_tools.records import dataclass
 # Measured: the interpreter converts an infinity to zero, where XLA on a CPU and ml_dtypes return the greatest number,
 # and rounding of f6E2M3FN yields zero. A NaN becomes minus zero, as in XLA and ml_dtypes.
 
-
 _GREATEST: Final = {"f4E2M1FN": 6.0, "f6E2M3FN": 7.5, "f6E3M2FN": 28.0}
 _REWRITTEN: Final = ops_where(lambda traits: "narrow floats" in traits.rewritings)
 
@@ -85,7 +84,6 @@ NARROW_FLOAT_PATTERNS: Final = patterns_of(
 # The interpreter lowers them itself, but treats unsigned storage as signed, uses sums of 32 bits that overflow, and
 # supports only some ops. Here an op is rewritten as the specification defines it: dequantize, compute, quantize
 # (``dequantize``, ``quantize`` and ``dequantize_op_quantize`` in ``docs/spec.md`` of openxla/stablehlo).
-
 
 _SIGN: Final = "!quant.uniform<"
 #: Ops that pass elements on unchanged, each to a value of the same type, or to their own regions.

@@ -122,7 +122,6 @@ def _signature(main: Operation) -> tuple[list[ValueType], list[ValueType]]:
 
 # Evaluation in a child process: programs are prepared there once, and run any number of times
 
-
 _RUN: Final = "vhlo_tools.execution.reference.engine:run_here"
 _EVALUATE: Final = "vhlo_tools.execution.reference.engine:evaluate_segment_here"
 _MISSING: Final = "missing"

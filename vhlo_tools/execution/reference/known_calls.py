@@ -24,7 +24,6 @@ Array = np.ndarray[Any, Any]
 # Source, of the tolerances too: ``stablehlo/tools/StablehloTranslateMain.cpp`` and ``stablehlo/tests/CheckOps.cpp`` in
 # openxla/stablehlo. As there, a difference ends the evaluation.
 
-
 _TOLERANCE: Final = 1e-3
 _TOLERANCE_OF_EQ: Final = 1e-4
 _ULPS: Final = 3

@@ -45,7 +45,6 @@ def refine_shapes(program: Program, module: Module, arguments: Sequence[Argument
 #
 # The interpreter crashes the process on an op that it does not know; an error that names the op is better.
 
-
 #: Ops that the interpreter evaluates, and ops that it never reaches: meshes, which only attributes refer to.
 _EVALUATED: Final = ops_where(lambda traits: traits.reference == "evaluated")
 
@@ -96,7 +95,6 @@ def is_too_large(value: Any) -> bool:
 
 
 # Estimate of the work of a program, from its ops
-
 
 #: The assumed number of iterations of a loop, and size of a dynamic dimension, as both are unknown before the run.
 _MANY: Final = 32
@@ -199,7 +197,6 @@ _COSTS: Final[Mapping[str, Cost]] = {name: traits.cost for name, traits in OP_TR
 #
 # The interpreter needs all shapes. The inputs are known when a program is prepared for them, so that each such size is
 # evaluated first, by a program that computes nothing else, and becomes a constant.
-
 
 _SET: Final = "stablehlo.set_dimension_size"
 

@@ -43,7 +43,6 @@ from vhlo_tools.records import dataclass
 #
 # Source: StableHLO specification, the section on each op (``docs/spec.md`` in openxla/stablehlo).
 
-
 #: The values of one member of a group, and the values of all members in order.
 Values = Sequence[Any]
 Group = Sequence[Values]
@@ -181,7 +180,6 @@ def _reduced(evaluate: Evaluate, kernel: Kernel, values: Sequence[Any]) -> Any:
 # Sources: StableHLO specification, sections ``send``, ``recv``, ``infeed`` and ``outfeed`` (``docs/spec.md`` in
 # openxla/stablehlo); for the host, which exists if different programs run in parallel, ``evalInfeedOp``, ``evalSendOp``
 # and ``evalRecvOp`` in ``stablehlo/reference/Ops.cpp``: any device that receives from the host gets values sent to it.
-
 
 #: Used as the number of a device for the host.
 HOST: Final = -1
@@ -507,7 +505,6 @@ DISTRIBUTED: Final[Mapping[str, Callable[[Any, Operation], Step]]] = {
 # manual computation, and receives those of the others at the end. Sources: ``sdy.manual_computation`` in
 # ``shardy/dialect/sdy/ir/ops.td`` in openxla/shardy; for GSPMD ``HandleCustomCall`` in
 # ``xla/service/spmd/spmd_partitioner.cc`` in openxla/xla.
-
 
 MANUAL_COMPUTATION: Final = "sdy.manual_computation"
 _CUT, _JOIN = "SPMDFullToShardShape", "SPMDShardToFullShape"

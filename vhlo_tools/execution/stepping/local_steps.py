@@ -18,7 +18,6 @@ from vhlo_tools.records import dataclass
 
 # Selection of the ops of a program that are stepped through instead of evaluated by the engine
 
-
 #: Ops that the interpreter does not support, or not on one device without effects.
 HOST_OPS: Final = ops_where(lambda traits: traits.reference in ("host", "devices"))
 
@@ -184,7 +183,6 @@ def _put(results: Sequence[Any], index: tuple[int, ...], values: Sequence[Any]) 
 
 
 # Calls, loops and branches, as steps
-
 
 #: The greatest depth of calls, each of which needs a few Python frames.
 _DEEPEST: Final = 100

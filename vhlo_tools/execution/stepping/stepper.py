@@ -26,7 +26,6 @@ from vhlo_tools.program import Program, explain_failure, load_program
 
 # Steppers: programs prepared once for inputs of each shape, and stepped through any number of times
 
-
 _REWRITE: Final = "vhlo_tools.execution.stepping.stepper:rewrite_here"
 
 #: The new name of ``main``: segments have a ``main`` of their own.
@@ -183,7 +182,6 @@ def _unshared(results: list[list[Any]], inputs: Sequence[Sequence[Any]]) -> list
 # Parallel execution of different functions of a program on the devices of a grid, with a host that feeds them
 #
 # Source: ``evalRunParallelOp`` in ``stablehlo/reference/InterpreterOps.cpp`` in openxla/stablehlo.
-
 
 #: The new name of ``main``: segments have a ``main`` of their own.
 _RENAMED_MAIN: Final = "vhlo_tools.main"

@@ -26,7 +26,6 @@ from vhlo_tools.records import dataclass
 
 # Evaluation of segments by StableHLO's reference interpreter, in this process
 
-
 Arrays = Sequence[np.ndarray[Any, Any]]
 
 #: Evaluates ``main`` of a module, of tensors that the interpreter exchanges: called with the provider, the digest of
@@ -70,7 +69,6 @@ def _parsed(provider: Provider, bytecode: _Bytecode) -> Module:
 #
 # The run of a device is a generator, which yields where it needs other devices and is sent the result of the exchange.
 # Each step reads and writes values by number, in the frame of its function.
-
 
 Keys = tuple[int, ...]
 Frame = dict[int, Any]
@@ -227,7 +225,6 @@ def is_constant(value: Any) -> bool:
 
 
 # Kernels: ops of a program as a separate module, which the interpreter evaluates
-
 
 _COMBINERS: Final = ops_where(lambda traits: traits.combines)
 

@@ -75,7 +75,6 @@ def _regroup(provider: Provider, op: Operation, attribute: str, groups: Groups) 
 
 # Programs compiled by XLA for the CPU, and run on one device
 
-
 _T = TypeVar("_T")
 
 

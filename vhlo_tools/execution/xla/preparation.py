@@ -29,7 +29,6 @@ from vhlo_tools.records import dataclass
 #
 # Determined by experiments with jaxlib 0.10.2 and 0.12.0.1: the limits are not documented.
 
-
 #: XLA's recursion in jaxlib 0.10.2 survives between 200 and 250 levels of regions and calls, and needs minutes for as
 #: many. That of 0.12.0.1 survives more calls and 300 branches, which take half a minute, and not 1,000.
 _DEEPEST: Final = 100
@@ -87,7 +86,6 @@ def _level(op: Any) -> int:
 
 # Programs that XLA for the CPU cannot run: errors before XLA hangs, and errors that name the op
 
-
 #: Ops that XLA does not implement on a CPU, or at which it waits forever.
 _OPS: Final[Mapping[str, str]] = {name: traits.xla_gap for name, traits in OP_TRAITS.items() if traits.xla_gap}
 _OF_SIX_BITS: Final = re.compile("[<x]f6E")
@@ -144,7 +142,6 @@ def refused(program: Program, failure: XlaFailure) -> EngineError:
 #
 # Results of bounded sizes are returned in full, followed by their sizes, and are cut to these afterwards. Source:
 # ``xla/service/dynamic_padder.cc`` in openxla/xla.
-
 
 #: The dimensions of each array result whose sizes follow the results.
 OpenDimensions = tuple[tuple[int, ...], ...]
@@ -243,7 +240,6 @@ def _keep_static_aliases(provider: Provider, module: Module, config: AliasConfig
 
 
 # Preparation of programs for XLA: static shapes, quantized tensors as stored, and no tokens
-
 
 _REWRITE: Final = "vhlo_tools.execution.xla.preparation:rewrite_here"
 _RESOURCE: Final = "dense_resource"

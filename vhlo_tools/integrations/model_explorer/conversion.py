@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 #
 # Source: ``graph_builder.py`` of ai-edge-model-explorer, which says what each field means.
 
-
 Form = Literal["stablehlo", "vhlo"]
 
 PURPOSE: Final = "showing a program in Model Explorer"
@@ -222,7 +221,6 @@ class _Function:
 
 
 # Facts about ops and arguments, as data that Model Explorer shows on nodes and in tables
-
 
 NodeDataKind = Literal["introductions", "findings", "aliases"]
 

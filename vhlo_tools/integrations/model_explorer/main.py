@@ -158,7 +158,6 @@ class NodeData(NodeDataProvider):
 
 # Server of Model Explorer with programs, and data of their nodes
 
-
 #: The package whose module ``main`` Model Explorer loads.
 _EXTENSION: Final = "vhlo_tools.integrations.model_explorer"
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 # Lines of the user's source from which nodes of exported programs come
 
-
 _FRAME: Final = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+)', re.MULTILINE)
 
 
@@ -92,7 +91,6 @@ def _word(key: Any) -> str:
 
 
 # Dynamic sizes of torch.export as symbolic dimensions of JAX, in one scope
-
 
 _UNBOUND: Final = 2
 
@@ -191,7 +189,6 @@ def _is_one(value: Any) -> bool:
 
 
 # Errors and diagnostics of torch and torch-mlir, reduced to the cause
-
 
 #: An op that torch-mlir does not know is a ``torch.operator`` with the name as an attribute.
 _OPERATOR: Final = re.compile(r'name = "torch\.([\w.]+)"')

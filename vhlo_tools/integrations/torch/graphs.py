@@ -47,7 +47,6 @@ def as_numpy(tensor: torch.Tensor, name: str) -> np.ndarray[Any, Any]:
 
 # Edits of exported programs before they are decomposed
 
-
 #: The ops that take tensors of indices, which may be negative.
 _INDEXED: Final = ("aten.index.Tensor", "aten.index_put.default")
 #: The ops with bounds along a dimension, with the places of the dimension, of the start and of the end.

@@ -75,7 +75,6 @@ def _tensors(one: Any, other: Any) -> tuple[torch.Tensor, torch.Tensor]:
 #
 # Nothing here imports torch, so that the child starts fast.
 
-
 #: The names of :func:`convert` and :func:`convert_first` for calls in a child process.
 CONVERT: Final = f"{__name__}:convert"
 CONVERT_FIRST: Final = f"{__name__}:convert_first"
@@ -162,7 +161,6 @@ def _truncate(module: Module, provider: Provider, number: int) -> None:
 
 
 # Convert programs whose weights are inputs to StableHLO, by torch-mlir
-
 
 # If more torch ops than this remain, one of the first passes failed, and the remaining ops are not the cause.
 _FEW: Final = 8

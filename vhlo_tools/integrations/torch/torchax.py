@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 # Load torchax beside a torch that it was not released for
 
-
 #: The versions that were tried.
 _FITTING: Final = "torchax 0.0.13 fits torch 2.12.0 and 2.13.0 with jax 0.10.2"
 _TELEMETRY: Final = "ENABLE_RUNTIME_UPTIME_TELEMETRY"
@@ -128,7 +127,6 @@ def _version(package: str) -> str:
 
 
 # Convert programs whose weights are inputs to StableHLO, by torchax: torch's ops as functions of JAX
-
 
 #: Artifacts are for processes without jax: their custom calls are those of XLA for CPUs, if there are any.
 _PLATFORM: Final = "cpu"

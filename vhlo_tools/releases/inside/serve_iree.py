@@ -11,7 +11,6 @@ from iree.compiler import compile_str, ir
 
 # mypy: disable-error-code="import-not-found, import-untyped"
 
-
 sys.path.insert(0, str(Path(__file__).parent))
 
 

@@ -17,7 +17,6 @@ from frames import Refusal, serve, words_of
 
 # mypy: disable-error-code="import-not-found, import-untyped"
 
-
 sys.path.insert(0, str(Path(__file__).parent))
 
 

@@ -13,7 +13,6 @@ from tensorflow.compiler.mlir.stablehlo import stablehlo
 
 # mypy: disable-error-code="import-not-found, import-untyped"
 
-
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 sys.path.insert(0, str(Path(__file__).parent))
