@@ -331,13 +331,12 @@ class ForkedPython:
 #: Imports all commands, and all that is public.
 IMPORTS: Final = """
 import vhlo_tools
-from importlib import import_module
-from vhlo_tools.cli.main import cli
+from vhlo_tools.cli.main import cli, import_command
 for name in vhlo_tools.__all__:
     getattr(vhlo_tools, name)
 for name in cli.list_commands(None):
-    import_module(f"vhlo_tools.cli.{name}")
-import email.feedparser, numpy.random, vhlo_tools.cli.entry, vhlo_tools.conversion.fidelity, vhlo_tools.gate.listing
+    import_command(name)
+import email.feedparser, numpy.random, vhlo_tools.cli.entry, vhlo_tools.conversion.fidelity, vhlo_tools.gate.contents
 """
 #: Imports the bindings too.
 CONVERTING: Final = f"""
