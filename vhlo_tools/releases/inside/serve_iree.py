@@ -1,18 +1,17 @@
 """Read and run artifacts with a release of IREE, compiled for this CPU. IREE writes none."""
 
+# mypy: disable-error-code="import-not-found, import-untyped"
+
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 from typing import Any
 
-from frames import Refusal, serve, words_of
-from iree.compiler import compile_str, ir
-
-# mypy: disable-error-code="import-not-found, import-untyped"
-
 sys.path.insert(0, str(Path(__file__).parent))
 
+from frames import Refusal, serve, words_of
+from iree.compiler import compile_str, ir
 
 #: IREE narrows elements of 64 bits unless it is told not to.
 FLAGS = (

@@ -3,6 +3,8 @@
 Runs inside released packages, the oldest of 2023, and so takes the functions that each of them has.
 """
 
+# mypy: disable-error-code="import-not-found, import-untyped"
+
 from __future__ import annotations
 
 import os
@@ -13,12 +15,9 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from frames import Refusal, serve, words_of
-
-# mypy: disable-error-code="import-not-found, import-untyped"
-
 sys.path.insert(0, str(Path(__file__).parent))
 
+from frames import Refusal, serve, words_of
 
 try:
     PREFIX = "jaxlib.mlir"

@@ -1,5 +1,7 @@
 """Read, write and run artifacts with a release of TensorFlow: its StableHLO functions, and `XlaCallModule`."""
 
+# mypy: disable-error-code="import-not-found, import-untyped"
+
 from __future__ import annotations
 
 import os
@@ -8,15 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from frames import Refusal, serve, words_of
-from tensorflow.compiler.mlir.stablehlo import stablehlo
-
-# mypy: disable-error-code="import-not-found, import-untyped"
-
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 sys.path.insert(0, str(Path(__file__).parent))
 
+from frames import Refusal, serve, words_of
+from tensorflow.compiler.mlir.stablehlo import stablehlo
 
 #: The version of `XlaCallModule` since which it reads portable artifacts with any dialects of StableHLO's programs.
 CALL_MODULE = 9
