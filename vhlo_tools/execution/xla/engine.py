@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from threading import Lock
@@ -22,7 +23,6 @@ from vhlo_tools.execution.isolated import LoadedProgram, bytecode_of, load
 from vhlo_tools.execution.probes import Probe
 from vhlo_tools.execution.protocols import Ran, Values
 from vhlo_tools.execution.reference.known_calls import OF_PARTITIONER
-from vhlo_tools.execution.values import ArgumentType
 from vhlo_tools.execution.xla.host_callbacks import Callbacks, take_calls
 from vhlo_tools.execution.xla.preparation import prepared, refused
 from vhlo_tools.program import Program, meshes_of, read_module_aliases, write_module_aliases
@@ -73,14 +73,24 @@ def _regroup(provider: Provider, op: Operation, attribute: str, groups: Groups) 
     op.attributes[attribute] = provider.dense_elements(op.context, padded)
 
 
-# Programs compiled by XLA for the CPU, and run on one device
+# Programs compiled by XLA for the CPU, for inputs of each shape
 
 _T = TypeVar("_T")
 
 
-class XlaEngine:
-    """Results that overwrite inputs are in the memory of these on its device."""
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    program: LoadedProgram
+    callbacks: Callbacks
+    tokens: tuple[bool, ...]  # for each result, whether it is a token, which XLA does not return
+    running: Lock  # held by runs on several devices with callbacks, whose exceptions belong to one run
 
+    def with_tokens(self, results: Iterable[_T]) -> list[_T | None]:
+        pending = iter(results)
+        return [None if token else next(pending) for token in self.tokens]
+
+
+class _Compiler:
     def __init__(self, program: Program, handlers: Mapping[str, Handler], *, in_process: bool = False) -> None:
         self._program = program
         self._handlers = handlers
@@ -90,18 +100,42 @@ class XlaEngine:
     def prepare(self, shapes: Sequence[tuple[int, ...]], timeout: float | None = None) -> None:
         self._compile(tuple(shapes), timeout)
 
+    def _source(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[XlaSource, Callbacks, tuple[bool, ...]]:
+        raise NotImplementedError
+
+    def _compile(self, shapes: tuple[tuple[int, ...], ...], timeout: float | None) -> _Compiled:
+        if (known := self._compiled.get(shapes)) is None:
+            source, callbacks, tokens = self._source(shapes)
+            try:
+                loaded = load(source, callbacks.functions, in_process=self._in_process, timeout=timeout)
+            except XlaFailure as failure:
+                raise refused(self._program, failure) from failure
+            known = self._compiled[shapes] = _Compiled(loaded, callbacks, tokens, Lock())
+        return known
+
+    def _refuse(self, probe: Probe | None) -> None:
+        if probe is not None:
+            raise EngineError(
+                f"{self._program.name}: XLA does not expose intermediate values: use the engine reference for probes"
+            )
+
+    def _failed(self, failure: XlaFailure) -> EngineError:
+        return EngineError(f"{self._program.name} failed in XLA: {failure}")
+
+
+class XlaEngine(_Compiler):
+    """Results that overwrite inputs are in the memory of these on its device."""
+
     def call(self, arrays: Sequence[np.ndarray[Any, Any]], timeout: float | None) -> list[np.ndarray[Any, Any] | None]:
         compiled = self._compile(tuple([each.shape for each in arrays]), timeout)
         try:
             return compiled.with_tokens(compiled.program.call(arrays, timeout))
         except XlaFailure as failure:
-            raise self._failed(failure, compiled) from failure
+            compiled.callbacks.raise_failure(str(failure))
+            raise self._failed(failure) from failure
 
     def execute(self, arguments: Values, aliased: Sequence[Aliased], timeout: float | None, probe: Probe | None) -> Ran:
-        if probe is not None:
-            raise EngineError(
-                f"{self._program.name}: XLA does not expose intermediate values: use the engine reference for probes"
-            )
+        self._refuse(probe)
         compiled = self._compile(tuple(each.shape for each in arguments if each is not None), timeout)
         reasons = {each.input: each.reason for each in aliased}
         arrays = {number: each for number, each in enumerate(arguments) if each is not None}
@@ -116,7 +150,8 @@ class XlaEngine:
         try:
             executed = compiled.program.execute(placed, timeout)
         except XlaFailure as failure:
-            raise self._failed(failure, compiled) from failure
+            compiled.callbacks.raise_failure(str(failure))
+            raise self._failed(failure) from failure
         finally:
             # Donated buffers are deleted even if the run failed.
             for argument in arrays.values():
@@ -137,16 +172,9 @@ class XlaEngine:
             done.append(each)
         return results, done
 
-    def _failed(self, failure: XlaFailure, compiled: _Compiled) -> EngineError:
-        compiled.callbacks.raise_failure(str(failure))
-        return EngineError(f"{self._program.name} failed in XLA: {failure}")
-
-    def _compile(self, shapes: tuple[tuple[int, ...], ...], timeout: float | None) -> _Compiled:
-        if (known := self._compiled.get(shapes)) is not None:
-            return known
-        program = self._program
+    def _source(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[XlaSource, Callbacks, tuple[bool, ...]]:
+        program, callbacks = self._program, Callbacks()
         ready = prepared(program, shapes, bounded=True)
-        callbacks = Callbacks()
         has_lapack = take_calls(program, ready.module, self._handlers, callbacks)
         types = [(each.static_shape, each.dtype) for each in ready.results if each is not None]
         types += [((), np.dtype("int32"))] * sum(map(len, ready.opened))
@@ -158,62 +186,37 @@ class XlaEngine:
             callbacks=len(callbacks.functions),
             lapack=has_lapack,
         )
-        try:
-            loaded = load(source, callbacks.functions, in_process=self._in_process, timeout=timeout)
-        except XlaFailure as failure:
-            raise refused(program, failure) from failure
-        tokens = tuple(each is None for each in ready.results)
-        self._compiled[shapes] = _Compiled(loaded, callbacks, tokens)
-        return self._compiled[shapes]
+        return source, callbacks, tuple(each is None for each in ready.results)
 
 
-@dataclass(frozen=True, slots=True)
-class _Compiled:
-    program: LoadedProgram
-    callbacks: Callbacks
-    tokens: tuple[bool, ...]  # for each result, whether it is a token, which XLA does not return
+class XlaParallelEngine(_Compiler):
+    """Runs on several devices in parallel."""
 
-    def with_tokens(self, results: Iterable[_T]) -> list[_T | None]:
-        pending = iter(results)
-        return [None if token else next(pending) for token in self.tokens]
-
-
-# Programs compiled by XLA for the CPU, and run on several devices in parallel
-
-
-class XlaParallelEngine:
     def __init__(
         self, program: Program, grid: Grid, handlers: Mapping[str, Handler], *, in_process: bool = False
     ) -> None:
-        self._program = program
+        super().__init__(program, handlers, in_process=in_process)
         self._grid = grid
-        self._handlers = handlers
-        self._in_process = in_process
-        self._compiled: dict[tuple[tuple[int, ...], ...], _CompiledReplicas] = {}
-
-    def prepare(self, shapes: Sequence[tuple[int, ...]], timeout: float | None = None) -> None:
-        self._compile(tuple(shapes), timeout)
 
     def execute_parallel(
         self, inputs: Sequence[Sequence[Any]], timeout: float | None, probe: Probe | None
     ) -> tuple[tuple[Any, ...], ...]:
-        if probe is not None:
-            raise EngineError(
-                f"{self._program.name}: XLA does not expose intermediate values: use the engine reference for probes"
-            )
+        """The results of each device, or whole results."""
+        self._refuse(probe)
         arrays = [[each for each in given if each is not None] for given in inputs]
         shapes = {tuple(each.shape for each in given) for given in arrays}
         if len(shapes) != 1:
             raise EngineError(f"{self._program.name}: the inputs of the devices have different shapes")
         compiled = self._compile(shapes.pop(), timeout)
         try:
-            return compiled.execute(arrays, timeout)
+            with compiled.running if compiled.callbacks.functions else nullcontext():
+                given = compiled.program.call(arrays, timeout)
+                compiled.callbacks.raise_failure()
         except XlaFailure as failure:
-            raise EngineError(f"{self._program.name} failed in XLA: {failure}") from failure
+            raise self._failed(failure) from failure
+        return tuple(tuple(compiled.with_tokens(each)) for each in given)
 
-    def _compile(self, shapes: tuple[tuple[int, ...], ...], timeout: float | None) -> _CompiledReplicas:
-        if (known := self._compiled.get(shapes)) is not None:
-            return known
+    def _source(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[XlaSource, Callbacks, tuple[bool, ...]]:
         program, grid = self._program, self._grid
         ready = prepared(program, shapes)
         module = ready.module
@@ -234,12 +237,7 @@ class XlaParallelEngine:
             callbacks=len(callbacks.functions),
             lapack=has_lapack,
         )
-        try:
-            loaded = load(source, callbacks.functions, in_process=self._in_process, timeout=timeout)
-        except XlaFailure as failure:
-            raise refused(program, failure) from failure
-        self._compiled[shapes] = _CompiledReplicas(loaded, callbacks, ready.results, Lock())
-        return self._compiled[shapes]
+        return source, callbacks, tuple(each is None for each in ready.results)
 
 
 def splitting_of(program: Program, module: Module, grid: Grid) -> Devices | None:
@@ -252,25 +250,3 @@ def splitting_of(program: Program, module: Module, grid: Grid) -> Devices | None
     if not use_shardy and "mhlo.sharding" not in text:
         return None
     return Devices(1, grid.partitions, use_shardy)
-
-
-@dataclass(frozen=True, slots=True)
-class _CompiledReplicas:
-    program: LoadedProgram
-    callbacks: Callbacks
-    results: tuple[ArgumentType | None, ...]  # None for a token
-    running: Lock  # held by runs with callbacks, whose exceptions belong to one run
-
-    def execute(self, inputs: Sequence[Sequence[Any]], timeout: float | None) -> tuple[tuple[Any, ...], ...]:
-        """The results of each device, or whole results."""
-        if self.callbacks.functions:
-            with self.running:
-                given = self.program.call(inputs, timeout)
-                self.callbacks.raise_failure()
-        else:
-            given = self.program.call(inputs, timeout)
-        return tuple(map(self._with_tokens, given))
-
-    def _with_tokens(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
-        pending = iter(arrays)
-        return tuple(None if type_ is None else next(pending) for type_ in self.results)
