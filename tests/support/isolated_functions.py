@@ -20,7 +20,7 @@ import numpy as np
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import MLIRFailure, get_provider
-from vhlo_tools.bindings.isolation import note, server as worker, wear_out
+from vhlo_tools.bindings.isolation import note, wear_out, worker
 from vhlo_tools.execution.stepping.steps import evaluate_here
 from vhlo_tools.findings import Diagnostic, Finding, SourceLocation
 

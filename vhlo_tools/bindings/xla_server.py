@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from vhlo_tools.bindings.isolation.limits import note
-from vhlo_tools.bindings.isolation.server import CallerFailed, ask
+from vhlo_tools.bindings.isolation.worker import CallerFailed, ask
 from vhlo_tools.bindings.xla import XlaFailure
 from vhlo_tools.bindings.xla_client import (
     ArrayType,

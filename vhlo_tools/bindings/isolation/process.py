@@ -28,7 +28,7 @@ from vhlo_tools.bindings.isolation.replies import (
     timeout,
     unpack_value,
 )
-from vhlo_tools.bindings.isolation.server import STATUS, ForkRequest, request_child as ask
+from vhlo_tools.bindings.isolation.server import STATUS, ForkRequest, ask
 from vhlo_tools.errors import EngineCrashError, EngineStartError
 
 # The module search path is the caller's, without the current folder.
