@@ -29,6 +29,7 @@ from vhlo_tools.spec import (
     minimum_version,
     newest_version,
 )
+from vhlo_tools.spec.releases import _to_confirmation, known_confirmations
 from vhlo_tools.version import Version
 
 pytestmark = pytest.mark.every_python
@@ -141,3 +142,14 @@ def test_every_finding_is_explained() -> None:
         assert explained.id.rstrip("*") in ids
         assert len(explained.text) > 20
         assert ALIAS_FEATURES.get(explained.id, explained.level) == explained.level
+
+
+def test_confirmations_are_of_expansions_that_there_are() -> None:
+    confirmed = known_confirmations()
+    assert confirmed
+    entry = {"feature": "tan", "effect": "exact", "release": confirmed[0].release, "written": "1.3.0"}
+    assert _to_confirmation(entry).feature == "tan"
+    with pytest.raises(ValueError, match="tan has no relaxed expansion"):
+        _to_confirmation({**entry, "effect": "relaxed"})
+    with pytest.raises(ValueError, match="expected a release of jaxlib"):
+        _to_confirmation({**entry, "release": "0.0.1"})

@@ -10,10 +10,11 @@ import pytest
 from support.corpus import EXAMPLES, FEATURES
 
 import vhlo_tools as vt
+from vhlo_tools.spec import known_jax_releases
 from vhlo_tools.spec.releases import WindowName
 from vhlo_tools.stores import Workers
 from vhlo_tools.stores.watch import StoreFile, watch_store
-from vhlo_tools.stores.windows import AT_REST, WINDOWS
+from vhlo_tools.stores.windows import AT_REST, WINDOWS, jax_readers
 
 TODAY = date(2026, 4, 1)
 
@@ -87,3 +88,15 @@ def test_readers_are_those_of_every_version_since(store: Path) -> None:
 
 def test_processes_of_its_own_find_the_same(store: Path) -> None:
     assert watched(store, jobs=2) == watched(store)
+
+
+def test_readers_of_jax_are_those_until_today() -> None:
+    releases = known_jax_releases()
+    days = sorted({each.date for each in releases})
+    assert jax_readers(releases, date(2000, 1, 1)) == ()
+    for today in (days[0], days[len(days) // 2], days[-1]):
+        out = [each.release for each in releases if each.date <= today]
+        (readers,) = jax_readers(releases, today)
+        assert (readers.package, readers.oldest, readers.newest) == ("jax", out[0], out[-1])
+    (first,) = jax_readers(releases, days[0])
+    assert first.oldest == releases[0].release
