@@ -25,7 +25,7 @@ class Part:
     Attributes:
         room: The name of the room.
         sources: Folders and files of the package.
-        tests: Folders and files of tests, likeliest first.
+        tests: Folders and files of tests.
     """
 
     room: str
@@ -36,11 +36,9 @@ class Part:
         """Return the modules, as paths from the root of the checkout."""
         return list(_files(root, self.sources, "*.py"))
 
-    def test_files(self, module: str, root: Path = ROOT) -> list[str]:
-        """Return the files of tests; the one named after the module comes first."""
-        files = dict.fromkeys(_files(root, self.tests, "test_*.py"))
-        own = f"test_{Path(module).stem}.py"
-        return sorted(files, key=lambda file: Path(file).name != own)
+    def test_files(self, root: Path = ROOT) -> list[str]:
+        """Return the files of tests."""
+        return list(_files(root, self.tests, "test_*.py"))
 
 
 @dataclass(frozen=True, slots=True)

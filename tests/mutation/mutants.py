@@ -1,9 +1,10 @@
 """Mutation testing of the core: change one token, run the tests of the room, and see whether one fails.
 
 `mutants.py [-j N] [--room NAME]` draws the mutants that tests/mutation/rooms.toml asks for, always the same ones, and
-runs the tests in temporary copies of the checkout; the checkout itself is never changed. Results are appended to a file
-as they come, and the next run continues from there. Prints a table and the mutants that survived. The exit code is 1 if
-fewer than nine in ten were killed, not counting equivalent ones. Needs cosmic-ray: `pip install -e '.[dev,mutation]'`.
+runs the tests in temporary copies of the checkout; the checkout itself is never changed. The tests run unchanged first,
+under coverage, so that a mutant's are tried in the order of clean_runs.py. Results are appended to a file as they come,
+and the next run continues from there. Prints a table and the mutants that survived. The exit code is 1 if fewer than
+nine in ten were killed, not counting equivalent ones. Needs the extra: `pip install -e '.[dev,mutation]'`.
 """
 
 from __future__ import annotations
@@ -22,31 +23,28 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from multiprocessing.queues import Queue
 from pathlib import Path
 from typing import Final
 
+from clean_runs import PYTEST, CleanRun, MutantsError, say, try_unchanged
 from cosmic_ray.mutating import use_mutation
 from cosmic_ray.testing import run_tests
 from cosmic_ray.work_item import TestOutcome
 from mutant_drawing import Mutant, draw, mutants_of, operator_named
-from mutant_tables import ROOT, Plan, load_equivalents, load_plan
+from mutant_tables import ROOT, Part, Plan, load_equivalents, load_plan
 
 RESULTS: Final = ROOT / "build" / "mutants.jsonl"
 WANTED: Final = 0.9
-#: Tests marked `releases` need environments of old releases, which take minutes to make; they are deselected.
-PYTEST: Final = "-m pytest -x -q -n 0 -p no:cacheprovider --hypothesis-seed=0 -m 'not releases' --tb=line"
-#: A mutant may allocate without end, or never end: bytes of address space, and multiples of the time of the clean run.
+#: A mutant may allocate without end, or never end: bytes of address space, and multiples of the time of the clean
+#: run and of each of its tests.
 MEMORY: Final = 8 << 30
 PATIENCE: Final = 3
 _FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
-
-
-class MutantsError(Exception):
-    """Mutants could not be tried; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +54,9 @@ class Result:
     Attributes:
         key: The key of the mutant.
         place: Its file and line.
-        killed: Whether a test failed, or the tests ran out of time.
-        by: The first test that failed, or the last line of the output; empty for a survivor.
+        killed: Whether a test failed, or ran out of time.
+        by: The first test that failed, or the last line of the output; empty for a survivor. Begins with `timeout` if
+            time ran out.
         seconds: How long the tests ran.
     """
 
@@ -78,39 +77,6 @@ def copy_checkout(folder: Path) -> None:
             shutil.copy2(ROOT / name, folder / name)
 
 
-def command_for(mutant: Mutant) -> tuple[str, ...]:
-    """Return the command that runs the tests of a mutant."""
-    return (sys.executable, *shlex.split(PYTEST), *mutant.part.test_files(mutant.path))
-
-
-def try_unchanged(mutants: Sequence[Mutant], copy: Path) -> dict[frozenset[str], float]:
-    """Run the tests of the unchanged code. They leave compiled modules for the runs that follow.
-
-    Returns:
-        The duration in seconds of every set of tests.
-
-    Raises:
-        MutantsError: If a test fails, or if the tests import another copy of the package.
-    """
-    seconds: dict[frozenset[str], float] = {}
-    environment = {**os.environ, "PYTHONPATH": str(copy)}
-    where = [sys.executable, "-c", "import vhlo_tools; print(vhlo_tools.__file__)"]
-    found = subprocess.run(where, cwd=copy, env=environment, capture_output=True, text=True, check=True).stdout.strip()
-    if not Path(found).is_relative_to(copy):
-        raise MutantsError(f"the tests would import {found}, not the copy in {copy}")
-    for mutant in mutants:
-        command = command_for(mutant)
-        if frozenset(command) in seconds:
-            continue
-        begun = time.monotonic()
-        ran = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
-        seconds[frozenset(command)] = time.monotonic() - begun
-        say(f"unchanged, {mutant.part.room}, {' '.join(mutant.part.tests)}: {seconds[frozenset(command)]:.0f} s")
-        if ran.returncode:
-            raise MutantsError(f"tests fail on the unchanged code:\n{ran.stdout[-4000:]}{ran.stderr[-2000:]}")
-    return seconds
-
-
 def enter(copies: Queue[str]) -> None:
     """Initialize a worker process: it takes a copy of the checkout for itself."""
     copy = copies.get()
@@ -119,45 +85,53 @@ def enter(copies: Queue[str]) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
-def try_mutant(mutant: Mutant, seconds: float) -> Result:
+def try_mutant(mutant: Mutant, clean: CleanRun) -> Result:
     """Run the tests of a mutant in the copy of this worker."""
     begun = time.monotonic()
+    order = clean.order(mutant.path, mutant.line)
+    limits = Path.cwd().with_suffix(".limits")
+    limits.write_text(json.dumps({name: PATIENCE * clean.seconds[name] + 30 for name in order}))
+    command = [sys.executable, *shlex.split(PYTEST), f"--limits={limits}", *mutant.part.test_files()]
     with use_mutation(Path(mutant.path), operator_named(mutant.operator), mutant.occurrence):
-        outcome, output = run_tests(shlex.join(command_for(mutant)), PATIENCE * seconds + 30)
+        outcome, output = run_tests(shlex.join(command), PATIENCE * clean.total + 30)
     if outcome == TestOutcome.INCOMPETENT:
         raise MutantsError(f"{mutant.path}:{mutant.line}: the tests could not be started:\n{output}")
     killed = outcome == TestOutcome.KILLED
     # Where pytest itself does not start, it says so on the standard error.
     failed, lines = _FAILED.search(output), output.splitlines()
     by = "" if not killed else failed[1] if failed else lines[-1] if lines else "an error before the first test"
+    if "TooLongError" in output:
+        by = f"timeout of {by}"
     return Result(mutant.key, f"{mutant.path}:{mutant.line}", killed, by, round(time.monotonic() - begun, 1))
 
 
 @contextmanager
-def copies_of_checkout(mutants: Sequence[Mutant], jobs: int) -> Iterator[tuple[list[str], dict[frozenset[str], float]]]:
-    """Make copies of the checkout, one per job, and yield them with the durations of the tests."""
+def copies_of_checkout(parts: Sequence[Part], jobs: int) -> Iterator[tuple[list[str], dict[Part, CleanRun]]]:
+    """Make copies of the checkout, one per job, and yield them with the runs of the unchanged code."""
     with tempfile.TemporaryDirectory(prefix="vhlo-mutants-") as folder:
         first = Path(folder).resolve() / "0"
         first.mkdir()
         copy_checkout(first)
-        seconds = try_unchanged(mutants, first)
+        with ThreadPoolExecutor(jobs) as threads:
+            clean = dict(zip(parts, threads.map(partial(try_unchanged, copy=first), parts), strict=True))
         copies = [first, *(first.with_name(str(i)) for i in range(1, jobs))]
         for copy in copies[1:]:
             shutil.copytree(first, copy, symlinks=True)
-        yield [str(copy) for copy in copies], seconds
+        yield [str(copy) for copy in copies], clean
 
 
 def try_all(mutants: Sequence[Mutant], jobs: int, results: Path) -> None:
     """Run the tests of mutants and append the results to a file."""
     results.parent.mkdir(parents=True, exist_ok=True)
     context = multiprocessing.get_context("spawn")
-    with copies_of_checkout(mutants, jobs) as (copies, seconds), results.open("a") as file:
+    parts = list(dict.fromkeys(mutant.part for mutant in mutants))
+    with copies_of_checkout(parts, jobs) as (copies, clean), results.open("a") as file:
         places: Queue[str] = context.Queue()
         for copy in copies:
             places.put(copy)
         pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=enter, initargs=(places,))
         try:
-            tasks = [pool.submit(try_mutant, mutant, seconds[frozenset(command_for(mutant))]) for mutant in mutants]
+            tasks = [pool.submit(try_mutant, mutant, clean[mutant.part]) for mutant in mutants]
             for number, task in enumerate(as_completed(tasks), 1):
                 result = task.result()
                 file.write(json.dumps(asdict(result)) + "\n")
@@ -172,11 +146,6 @@ def tablegen_folder() -> str:
     """Return the folder of LLVM's TableGen, installed or fetched; nothing if it cannot be had."""
     command = [sys.executable, str(ROOT / "scripts" / "find_tablegen.py")]
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
-
-
-def say(message: str) -> None:
-    """Print a line of progress."""
-    print(message, file=sys.stderr, flush=True)
 
 
 def read_results(path: Path) -> dict[str, Result]:
