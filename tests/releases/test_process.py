@@ -206,7 +206,7 @@ CALLER = """
 import sys
 import numpy as np
 from pathlib import Path
-from vhlo_tools.environments import ReleaseProcess, pack_arrays
+from vhlo_tools.releases import ReleaseProcess, pack_arrays
 
 process = ReleaseProcess(sys.argv[1])
 process.describe()
