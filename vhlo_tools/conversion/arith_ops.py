@@ -19,6 +19,7 @@ _TWINS: Final = {
     "arith.addf": "add",
     "arith.addi": "add",
     "arith.andi": "and",
+    "arith.bitcast": "bitcast_convert",
     "arith.divf": "divide",
     "arith.divsi": "divide",
     "arith.maximumf": "maximum",
@@ -31,6 +32,7 @@ _TWINS: Final = {
     "arith.ori": "or",
     "arith.remf": "remainder",
     "arith.remsi": "remainder",
+    "arith.select": "select",
     "arith.shli": "shift_left",
     "arith.shrsi": "shift_right_arithmetic",
     "arith.shrui": "shift_right_logical",
@@ -62,10 +64,8 @@ _TWINS: Final = {
 # On booleans StableHLO defines these logically: a sum is an "or", and false is less than true.
 _NOT_ON_BOOLEANS: Final = frozenset({"addi", "divsi", "maxsi", "minsi", "muli", "remsi", "subi"})
 
-#: Ops with an equivalent in CHLO, which is legalized afterwards.
-_CHLO_TWINS: Final = {
-    f"math.{name}": name for name in ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "erf", "erfc", "sinh")
-}
+#: Ops with an equivalent of the same name in CHLO, which is legalized afterwards.
+_IN_CHLO: Final = ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "erf", "erfc", "sinh")
 
 #: Ops with an equivalent on unsigned integers; integers of `arith` are signless, and StableHLO treats them as signed.
 _UNSIGNED_TWINS: Final = {
@@ -113,8 +113,9 @@ def _twin(rewriter: Rewriter) -> Sequence[Any]:
     return [rewriter.make(f"stablehlo.{_TWINS[name]}", rewriter.operands(), rewriter.result_type())]
 
 
-def _chlo_twin(rewriter: Rewriter) -> Sequence[Any]:
-    return [rewriter.make(f"chlo.{_CHLO_TWINS[str(rewriter.op.name)]}", rewriter.operands(), rewriter.result_type())]
+def chlo_twin(rewriter: Rewriter) -> Sequence[Any]:
+    name = str(rewriter.op.name).partition(".")[2]
+    return [rewriter.make(f"chlo.{name}", rewriter.operands(), rewriter.result_type())]
 
 
 def _unsigned(rewriter: Rewriter, value: Any) -> Any:
@@ -148,11 +149,8 @@ def _constant(rewriter: Rewriter) -> Sequence[Any]:
         raise MatchFailure("indices that are not dense")
     if attribute.is_splat:
         # A splat may have more elements than memory can hold.
-        return [
-            rewriter.make(
-                "stablehlo.constant", [], result, value=rewriter.attribute(f"dense<{attribute[0]}> : {result}")
-            )
-        ]
+        splat = rewriter.attribute(f"dense<{attribute[0]}> : {result}")
+        return [rewriter.make("stablehlo.constant", [], result, value=splat)]
     return [rewriter.reshape(rewriter.sizes([int(each) for each in attribute]), rewriter.static(result))]
 
 
@@ -181,23 +179,6 @@ def _to_unsigned(rewriter: Rewriter) -> Sequence[Any]:
     return [rewriter.make("stablehlo.bitcast_convert", [rewriter.convert(rewriter.operand(0), element)], result)]
 
 
-def _bitcast(rewriter: Rewriter) -> Sequence[Any]:
-    return [rewriter.make("stablehlo.bitcast_convert", rewriter.operands(), rewriter.result_type())]
-
-
-def _select(rewriter: Rewriter) -> Sequence[Any]:
-    return [rewriter.make("stablehlo.select", rewriter.operands(), rewriter.result_type())]
-
-
-def _compared(rewriter: Rewriter, operands: Sequence[Any], direction: str) -> Any:
-    return rewriter.make(
-        "stablehlo.compare",
-        operands,
-        rewriter.result_type(),
-        comparison_direction=rewriter.attribute(f"#stablehlo<comparison_direction {direction}>"),
-    )
-
-
 def _compare_integers(rewriter: Rewriter) -> Sequence[Any]:
     predicate, operands = rewriter.op.attributes["predicate"].value, rewriter.operands()
     # 0 and 1 are independent of the sign; the next four are signed, the last four unsigned.
@@ -205,7 +186,7 @@ def _compare_integers(rewriter: Rewriter) -> Sequence[Any]:
         raise MatchFailure("an order comparison of i1")
     if predicate > 5:
         operands, predicate = [_unsigned(rewriter, value) for value in operands], predicate - 4
-    return [_compared(rewriter, operands, _INTEGER_PREDICATES[predicate])]
+    return [rewriter.compare(_INTEGER_PREDICATES[predicate], *operands)]
 
 
 def _compare_floats(rewriter: Rewriter) -> Sequence[Any]:
@@ -213,21 +194,19 @@ def _compare_floats(rewriter: Rewriter) -> Sequence[Any]:
     if predicate not in _FLOAT_PREDICATES:
         raise MatchFailure("a comparison that StableHLO does not have")
     direction, opposite = _FLOAT_PREDICATES[predicate]
-    value = _compared(rewriter, rewriter.operands(), direction)
+    value = rewriter.compare(direction, *rewriter.operands())
     return [rewriter.make("stablehlo.not", [value], value.type) if opposite else value]
 
 
 #: The patterns for ops of `arith` and `math`.
 ARITHMETIC: Final[dict[str, Build]] = {
     **dict.fromkeys(_TWINS, _twin),
-    **dict.fromkeys(_CHLO_TWINS, _chlo_twin),
     **dict.fromkeys(_UNSIGNED_TWINS, _unsigned_twin),
+    **{f"math.{name}": chlo_twin for name in _IN_CHLO},
     **{f"arith.{name}": _conversion for name in _CONVERSIONS},
     **{f"arith.{name}": _unsigned_conversion for name in _UNSIGNED_CONVERSIONS},
-    "arith.bitcast": _bitcast,
     "arith.cmpf": _compare_floats,
     "arith.cmpi": _compare_integers,
     "arith.constant": _constant,
     "arith.fptoui": _to_unsigned,
-    "arith.select": _select,
 }

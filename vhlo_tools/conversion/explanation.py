@@ -92,12 +92,7 @@ def _with_refusal(finding: Finding, refusals: Sequence[Refusal]) -> Finding:
 
 def explain_refusal(program: Program, failure: MLIRFailure) -> VhloToolsError:
     """For a program that has a form in VHLO, but cannot be written at any version."""
-    if invalid := _invalidity(program):
-        return invalid
-    findings = [_refused_op(program, diagnostic) for diagnostic in failure.diagnostics[:1]]
-    return UnsupportedFeatureError(
-        f"{program.name} contains something that no portable artifact can represent", findings
-    )
+    return _invalidity(program) or _without_form(program, failure, [])
 
 
 def explain_legalization(program: Program, failure: MLIRFailure, *, allow_other_dialects: bool) -> VhloToolsError:
@@ -106,8 +101,11 @@ def explain_legalization(program: Program, failure: MLIRFailure, *, allow_other_
         return invalid
     findings = [] if allow_other_dialects else _ops_without_form(program)
     findings += refused_attributes(program, allow_other_dialects=allow_other_dialects)
-    if not findings:
-        findings = [_refused_op(program, diagnostic) for diagnostic in failure.diagnostics[:1]]
+    return _without_form(program, failure, findings)
+
+
+def _without_form(program: Program, failure: MLIRFailure, findings: list[Finding]) -> UnsupportedFeatureError:
+    findings = findings or [_refused_op(program, diagnostic) for diagnostic in failure.diagnostics[:1]]
     return UnsupportedFeatureError(
         f"{program.name} contains something that no portable artifact can represent", findings
     )
@@ -126,13 +124,10 @@ def _invalidity(program: Program) -> InvalidProgramError | None:
 def _ops_without_form(program: Program) -> list[Finding]:
     mixed = known_feature("mixed_dialects")
     module = program.load()
-    first: dict[str, Operation] = {}
-    count: dict[str, int] = {}
+    ops: dict[str, list[Operation]] = {}
     for op in program.provider.walk(module):
-        name = str(op.name)
-        if name.partition(".")[0] not in _PROGRAM_DIALECTS:
-            first.setdefault(name, op)
-            count[name] = count.get(name, 0) + 1
+        if (name := str(op.name)).partition(".")[0] not in _PROGRAM_DIALECTS:
+            ops.setdefault(name, []).append(op)
     return [
         Finding(
             feature=mixed.id,
@@ -140,18 +135,15 @@ def _ops_without_form(program: Program) -> list[Finding]:
             kind=mixed.kind,
             message=f"{name} is of the dialect {name.partition('.')[0]}, which is not part of StableHLO",
             op=name,
-            location=place_of(source_of(op.location), program.name),
+            location=place_of(source_of(found[0].location), program.name),
             introduced=mixed.introduced,
-            remedy=f"{missing}, or {KEEP_OR_LOWER}" if (missing := _unlowered(program, name)) else KEEP_OR_LOWER,
-            count=count[name],
+            remedy=f"of its lowering, {missing}, or {KEEP_OR_LOWER}"
+            if (missing := missing_part(program.provider, name)) is not None
+            else KEEP_OR_LOWER,
+            count=len(found),
         )
-        for name, op in list(first.items())[:_SHOWN_CULPRITS]
+        for name, found in list(ops.items())[:_SHOWN_CULPRITS]
     ]
-
-
-def _unlowered(program: Program, op: str) -> str | None:
-    missing = missing_part(program.provider, op)
-    return None if missing is None else f"of its lowering, {missing}"
 
 
 def explain_other_dialects(program: Program, dialects: frozenset[str]) -> UnsupportedFeatureError:
@@ -199,38 +191,19 @@ def kept_shardings(program: Program) -> Finding:
     module = program.load()  # the ops do not keep it alive
     meshes = [str(op.attributes["mesh"]) for op in program.provider.walk(module) if str(op.name) == "sdy.mesh"]
     named = ", ".join(each.removeprefix("#sdy.") for each in meshes[:_SHOWN_CULPRITS]) or "inlined meshes"
-    return Finding(
-        feature=mixed.id,
-        level="note",
-        kind=mixed.kind,
-        message=f"shardings over {named} remain as ops of Shardy (sdy), which readers since {mixed.introduced} know",
-        introduced=mixed.introduced,
-    )
+    message = f"shardings over {named} remain as ops of Shardy (sdy), which readers since {mixed.introduced} know"
+    return Finding(mixed.id, "note", mixed.kind, message, introduced=mixed.introduced)
 
 
 def _refused_op(program: Program, diagnostic: Diagnostic) -> Finding:
-    match = _REFUSED.match(diagnostic.message)
+    match, place = _REFUSED.match(diagnostic.message), place_of(diagnostic.source, program.name)
     if match is None:
-        return Finding(
-            feature="not_portable",
-            level="error",
-            kind="op",
-            message=diagnostic.message,
-            location=place_of(diagnostic.source, program.name),
-        )
+        return Finding("not_portable", "error", "op", diagnostic.message, location=place)
     shown = diagnostic.message.partition(": ")[2]
     foreign = sorted(set(_DIALECT_OF_NAME.findall(shown)) - _PROGRAM_DIALECTS)
+    message = f"{match[1]} has an attribute or a type"
     if foreign:
-        dialects = ", ".join(foreign)
-        what, remedy = f"an attribute or a type of the dialect {dialects}", KEEP_OR_LOWER
-    else:
-        what, remedy = f"an attribute or a type that VHLO cannot represent: {shown[:200]}", RESPELL
-    return Finding(
-        feature="mixed_dialects" if foreign else "not_portable",
-        level="error",
-        kind="dialect" if foreign else "attribute",
-        message=f"{match[1]} has {what}",
-        op=match[1],
-        location=place_of(diagnostic.source, program.name),
-        remedy=remedy,
-    )
+        message = f"{message} of the dialect {', '.join(foreign)}"
+        return Finding("mixed_dialects", "error", "dialect", message, match[1], place, remedy=KEEP_OR_LOWER)
+    message = f"{message} that VHLO cannot represent: {shown[:200]}"
+    return Finding("not_portable", "error", "attribute", message, match[1], place, remedy=RESPELL)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from vhlo_tools.bindings import ModuleOp, Operation, Provider, class_of, leaves, named_attributes, source_of
 from vhlo_tools.bytecode import decode, encode, inline_resources
-from vhlo_tools.conversion.arith_ops import ARITHMETIC
+from vhlo_tools.conversion.arith_ops import ARITHMETIC, chlo_twin
 from vhlo_tools.conversion.patterns import Build, Pattern, apply_patterns, discardable, lost, patterns_of
 from vhlo_tools.conversion.rewriter import DIMENSION_BITS, MatchFailure, Notes, Rewriter
 from vhlo_tools.conversion.shardy import drop_shardy, has_several_devices, is_of_shardy, shardy_attributes
@@ -22,18 +22,13 @@ from vhlo_tools.version import Version
 #
 # Source: ``mhlo/IR/hlo_ops.td`` in openxla/xla.
 
-#: Ops with an equivalent in CHLO, which is legalized afterwards.
-_CHLO_TWINS: Final = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "sinh")
+#: Ops with an equivalent of the same name in CHLO, which is legalized afterwards.
+_IN_CHLO: Final = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "sinh")
 
 
 def _same(rewriter: Rewriter) -> Sequence[Any]:
     """A copy affects only the location of a value, a domain only the devices that have it."""
     return [rewriter.operand(0)]
-
-
-def _chlo_twin(rewriter: Rewriter) -> Sequence[Any]:
-    name = str(rewriter.op.name).partition(".")[2]
-    return [rewriter.make(f"chlo.{name}", rewriter.operands(), rewriter.result_type())]
 
 
 def _top_k(rewriter: Rewriter) -> Sequence[Any]:
@@ -85,7 +80,7 @@ MHLO: Final[dict[str, Build]] = {
     "mhlo.domain": _same,
     "mhlo.fusion": _fusion,
     "mhlo.topk": _top_k,
-    **{f"mhlo.{name}": _chlo_twin for name in _CHLO_TWINS},
+    **{f"mhlo.{name}": chlo_twin for name in _IN_CHLO},
 }
 
 
@@ -126,11 +121,10 @@ def inlined(provider: Provider, module: ModuleOp, notes: Notes) -> ModuleOp:
 
 
 def drop_single_device_shardings(provider: Provider, module: ModuleOp, notes: Notes) -> None:
-    ops = list(provider.walk(module))
-    found = [op for op in ops if is_of_shardy(op) or any(shardy_attributes(op))]
+    found = [op for op in provider.walk(module) if is_of_shardy(op) or any(shardy_attributes(op))]
     is_dropped = bool(found) and not any(map(has_several_devices, found))
     # MLIR invalidates them on erasure.
-    del ops, found
+    del found
     if is_dropped:
         drop_shardy(provider, module, notes, ": the program is for one device")
 
@@ -168,23 +162,20 @@ def _loop(rewriter: Rewriter) -> Sequence[Any]:
     filled = [_zeros(rewriter, type_, extent, dimension) for type_ in outputs]
     initial = [index, *inits, *filled]
     types = [each.type for each in initial]
-    truth = rewriter.tensor((), rewriter.integer(1))
 
     def goes_on(index: Any, *_: Any) -> Sequence[Any]:
-        direction = rewriter.attribute("#stablehlo<comparison_direction LT>")
-        return [rewriter.make("stablehlo.compare", [index, extent], truth, comparison_direction=direction)]
+        return [rewriter.compare("LT", index, extent)]
 
     def step(index: Any, *values: Any) -> Sequence[Any]:
         at = _position(rewriter, index, extent)
         slices = [_slice(rewriter, each, at, dimension) for each in inputs]
         made = rewriter.body([*slices, *values[:of_carries]])
-        held = values[of_carries:]
-        parts = made[: len(outputs)]
-        updated = [_update(rewriter, whole, part, at, dimension) for whole, part in zip(held, parts, strict=True)]
+        pairs = zip(values[of_carries:], made[: len(outputs)], strict=True)
+        updated = [_update(rewriter, whole, part, at, dimension) for whole, part in pairs]
         following = rewriter.make("stablehlo.add", [index, rewriter.size(1)], index.type)
         return [following, *made[len(outputs) :], *updated]
 
-    _, *results = rewriter.make_with_bodies("stablehlo.while", initial, types, [(types, goes_on), (types, step)])
+    _, *results = rewriter.make_several("stablehlo.while", initial, types, [(types, goes_on), (types, step)])
     return [*results[of_carries:], *results[:of_carries]]
 
 
@@ -228,9 +219,7 @@ def _position(rewriter: Rewriter, index: Any, extent: Any) -> Any:
 
 def _slice(rewriter: Rewriter, whole: Any, at: Any, dimension: int) -> Any:
     sizes = _known(rewriter, whole.type, but=dimension)
-    type_ = rewriter.tensor(sizes, whole.type.element_type)
-    starts = _starts(rewriter, at, len(sizes), dimension)
-    part = rewriter.make("stablehlo.dynamic_slice", [whole, *starts], type_, slice_sizes=rewriter.integers(sizes))
+    part = rewriter.dynamic_slice(whole, _starts(rewriter, at, len(sizes), dimension), sizes)
     return rewriter.reshape(part, sizes[:dimension] + sizes[dimension + 1 :])
 
 
@@ -268,24 +257,16 @@ def make_portable(program: Program) -> tuple[ModuleOp, tuple[Finding, ...]]:
     # A program that was passed as a module has not been verified, and the bindings may crash on an invalid one.
     provider.verify(module)
     drop_single_device_shardings(provider, module, notes)
-    module = _made_plain(provider, module, notes)
+    module = make_plain(provider, module, program.name, notes)
     encode_attributes(provider, module, lambda op, message: notes.add(op, message, "attribute"))
     provider.verify(module)
     return module, tuple(notes.findings)
 
 
-def make_plain(provider: Provider, module: ModuleOp, name: str) -> ModuleOp:
+def make_plain(provider: Provider, module: ModuleOp, name: str, notes: Notes | None = None) -> ModuleOp:
     """Rewrites in place as far as possible."""
-    return _made_plain(provider, module, Notes(name))
-
-
-def _made_plain(provider: Provider, module: ModuleOp, notes: Notes) -> ModuleOp:
+    notes = notes or Notes(name)
     module = inlined(provider, module, notes)
-    _rewrite(provider, module, notes)
-    return module
-
-
-def _rewrite(provider: Provider, module: ModuleOp, notes: Notes) -> None:
     with _noted(provider, module, "chlo", notes):
         with _noted(provider, module, "mhlo", notes) as found:
             if (found or _has_types_of_mhlo(provider, module)) and provider.has_mhlo_passes:
@@ -295,6 +276,7 @@ def _rewrite(provider: Provider, module: ModuleOp, notes: Notes) -> None:
             provider.run_passes(module, _CHLO_TO_STABLEHLO, verify=False)
             # With dynamic shapes, legalized CHLO contains ops that compute shapes; these rewrites are not reported.
             _apply_patterns(provider, module, Notes(""))
+    return module
 
 
 def _survives_chlo(provider: Provider, module: ModuleOp) -> bool:
@@ -302,13 +284,9 @@ def _survives_chlo(provider: Provider, module: ModuleOp) -> bool:
     # Most programs contain no CHLO, and skip the further steps.
     if not _ops_of(provider, module, "chlo") or legalize_scans(provider, module):
         return False
-    ops = _ops_of(provider, module, "chlo")
-    return all(_has_floats(provider, op) for op in ops if str(op.name) in _OF_FLOATS)
-
-
-def _has_floats(provider: Provider, op: Operation) -> bool:
     ir = provider.ir
-    return all(isinstance(ir.ShapedType(each.type).element_type, ir.FloatType) for each in op.operands)
+    values = [each for op in _ops_of(provider, module, "chlo") if str(op.name) in _OF_FLOATS for each in op.operands]
+    return all(isinstance(ir.ShapedType(each.type).element_type, ir.FloatType) for each in values)
 
 
 def _apply_patterns(provider: Provider, module: ModuleOp, notes: Notes) -> None:

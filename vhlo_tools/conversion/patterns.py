@@ -42,32 +42,16 @@ class UnmatchedOpError(Exception):
 
 
 # Ops that accept the sizes of dimensions as indices or as integers.
-_TAKE_SIZES: Final = frozenset(
-    f"stablehlo.{name}"
-    for name in (
-        "dynamic_broadcast_in_dim",
-        "dynamic_conv",
-        "dynamic_gather",
-        "dynamic_iota",
-        "dynamic_pad",
-        "dynamic_reshape",
-        "real_dynamic_slice",
-    )
-)
-
+_TAKE_SIZES: Final = {
+    *("stablehlo.dynamic_broadcast_in_dim", "stablehlo.dynamic_conv", "stablehlo.dynamic_gather"),
+    *("stablehlo.dynamic_iota", "stablehlo.dynamic_pad", "stablehlo.dynamic_reshape", "stablehlo.real_dynamic_slice"),
+}
 
 # Ops that may have side effects. A call has those of its callee.
-_EFFECTS: Final = frozenset(
-    {
-        "func.call",
-        "stablehlo.composite",
-        "stablehlo.custom_call",
-        "stablehlo.infeed",
-        "stablehlo.outfeed",
-        "stablehlo.recv",
-        "stablehlo.send",
-    }
-)
+_EFFECTS: Final = {
+    *("func.call", "stablehlo.composite", "stablehlo.custom_call"),
+    *("stablehlo.infeed", "stablehlo.outfeed", "stablehlo.recv", "stablehlo.send"),
+}
 
 
 def patterns_of(builds: Mapping[str, Build], *, required: bool = False) -> tuple[Pattern, ...]:

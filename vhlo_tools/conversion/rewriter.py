@@ -117,16 +117,16 @@ class Rewriter:
         return make(bits, context=self._context)
 
     def is_integer(self, type_: Any, bits: int | None = None) -> bool:
-        element = type_.element_type if self.is_tensor(type_) else type_
-        return isinstance(element, self._ir.IntegerType) and bits in (None, element.width)
+        return self._is(type_, self._ir.IntegerType) and bits in (None, getattr(type_, "element_type", type_).width)
 
     def is_number(self, type_: Any) -> bool:
-        element = type_.element_type if self.is_tensor(type_) else type_
-        return isinstance(element, self._ir.IntegerType | self._ir.FloatType)
+        return self._is(type_, self._ir.IntegerType | self._ir.FloatType)
 
     def is_complex(self, type_: Any) -> bool:
-        element = type_.element_type if self.is_tensor(type_) else type_
-        return isinstance(element, self._ir.ComplexType)
+        return self._is(type_, self._ir.ComplexType)
+
+    def _is(self, type_: Any, kinds: Any) -> bool:
+        return isinstance(type_.element_type if self.is_tensor(type_) else type_, kinds)
 
     def tensor(self, shape: Sequence[int | None], element: Any, encoding: Any = None) -> Any:
         """``None`` is a dynamic size."""
@@ -224,30 +224,17 @@ class Rewriter:
     def make(self, name: str, operands: Sequence[Any], type_: Any, **attributes: Any) -> Any:
         return self.make_several(name, operands, [type_], **attributes)[0]
 
-    def make_several(self, name: str, operands: Sequence[Any], types: Sequence[Any], **attributes: Any) -> list[Any]:
-        """Providers without CHLO crash on an op of it, so it is refused."""
-        if name.startswith("chlo.") and "chlo" in self._provider.lacking:
-            raise MatchFailure(f"{self._provider.prefix} does not have CHLO, and crashes on an op of it")
-        op = self._ir.Operation.create(
-            name,
-            results=list(types),
-            operands=list(operands),
-            attributes=attributes,
-            loc=self.op.location,
-            ip=self._point,
-        )
-        self.made.append(op)
-        return list(op.results)
-
-    def make_with_bodies(
+    def make_several(
         self,
         name: str,
         operands: Sequence[Any],
         types: Sequence[Any],
-        bodies: Sequence[tuple[Sequence[Any], Callable[..., Sequence[Any]]]],
+        bodies: Sequence[tuple[Sequence[Any], Callable[..., Sequence[Any]]]] = (),
         **attributes: Any,
     ) -> list[Any]:
         """``bodies`` has for each region the types of its arguments, and a function from these to its results."""
+        if name.startswith("chlo.") and "chlo" in self._provider.lacking:
+            raise MatchFailure(f"{self._provider.prefix} does not have CHLO, and crashes on an op of it")
         op = self._ir.Operation.create(
             name,
             results=list(types),
@@ -336,10 +323,6 @@ class Rewriter:
             to[: len(row)] = row
         return self._provider.dense_elements(self._context, padded)
 
-    def replace_later(self, result: Any, value: Any) -> None:
-        """For a result of another op, which is visited after this op."""
-        self.later[result] = value
-
     def module(self) -> Any:
         op = self.op.operation
         while op.parent is not None:
@@ -383,6 +366,36 @@ class Rewriter:
         type_ = self.tensor(self.shape(value.type), element, value.type.encoding)
         return value if type_ == value.type else self.make("stablehlo.convert", [value], type_)
 
+    def compare(self, direction: str, one: Any, other: Any, **attributes: Any) -> Any:
+        """``direction`` is ``EQ``, ``NE``, ``LT``, ``LE``, ``GT`` or ``GE``."""
+        type_ = self.tensor(self.shape(one.type), self.integer(1), one.type.encoding)
+        held = self.attribute(f"#stablehlo<comparison_direction {direction}>")
+        return self.make("stablehlo.compare", [one, other], type_, comparison_direction=held, **attributes)
+
+    def concatenate(self, parts: Sequence[Any], type_: Any, dimension: int = 0) -> Any:
+        """A single part is returned itself."""
+        if len(parts) == 1:
+            return parts[0]
+        return self.make("stablehlo.concatenate", parts, type_, dimension=self.number(dimension))
+
+    def slice(self, value: Any, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int] = ()) -> Any:
+        strides = strides or [1] * len(starts)
+        shape = [-(-(high - low) // step) for low, high, step in zip(starts, limits, strides, strict=True)]
+        bounds = {"start_indices": starts, "limit_indices": limits, "strides": strides}
+        held = {name: self.integers(each) for name, each in bounds.items()}
+        return self.make("stablehlo.slice", [value], self.tensor(shape, value.type.element_type), **held)
+
+    def dynamic_slice(self, value: Any, starts: Sequence[Any], sizes: Sequence[int]) -> Any:
+        """``starts`` are scalars."""
+        type_ = self.tensor(sizes, value.type.element_type)
+        return self.make("stablehlo.dynamic_slice", [value, *starts], type_, slice_sizes=self.integers(sizes))
+
+    def reduced_precision(self, value: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+        """The value keeps its type."""
+        held = {"exponent_bits": exponent_bits, "mantissa_bits": mantissa_bits}
+        attributes = {name: self.attribute(f"{number} : i32") for name, number in held.items()}
+        return self.make("stablehlo.reduce_precision", [value], value.type, **attributes)
+
     def reshape(self, value: Any, shape: Sequence[int]) -> Any:
         type_ = self.tensor(shape, value.type.element_type)
         return value if type_ == value.type else self.make("stablehlo.reshape", [value], type_)
@@ -410,10 +423,7 @@ class Rewriter:
         if not numbers:
             return self.sizes([])
         parts = [self.reshape(number, (1,)) for number in numbers]
-        type_ = self.tensor((len(parts),), element)
-        return (
-            parts[0] if len(parts) == 1 else self.make("stablehlo.concatenate", parts, type_, dimension=self.number(0))
-        )
+        return self.concatenate(parts, self.tensor((len(parts),), element))
 
     def reshaped(self, value: Any, type_: Any, sizes: Sequence[Any]) -> Any:
         """``sizes`` are scalars."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import date
 from functools import partial
 from traceback import clear_frames
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
 from vhlo_tools.artifact import Artifact, other_dialects, with_plain_locations
 from vhlo_tools.bindings import Context, MLIRFailure, Module, ModuleOp, Provider, XlaFailure, get_provider
@@ -60,8 +60,6 @@ if TYPE_CHECKING:
 # output equals that of the library's own function, byte for byte, except for locations that readers of the target
 # reject.
 
-_NOT_EXPANDED: Final = Expanded((), ())
-
 
 class _Refused(Exception):  # noqa: N818 - it never leaves this module
     """A program was rejected in its present form; the explanation is computed only if no rewrite helps."""
@@ -90,27 +88,22 @@ def serialize_program(
     # What is of Shardy goes the same way whether it comes in an artifact, a module or text.
     contained = program.other_dialects - ({SHARDY} if legalize else set())
     allow_other_dialects = allow_other_dialects or bool(contained)
-    artifact = _attempted(program, target, expansions, allow_other_dialects=allow_other_dialects, legalize=legalize)
+    with names_in_utf8(program.name):
+        artifact = _legalized(program, target, expansions, allow_other_dialects=allow_other_dialects, legalize=legalize)
     found = artifact.requirements().findings(target.version, expansions)
     return artifact.with_findings([*(each for each in found if each.level == "warning"), *artifact.findings])
 
 
 def newest_artifact(program: Program, *, allow_other_dialects: bool, legalize: bool = True) -> Artifact:
     """All versions can be checked from the newest artifact; its findings are notes of the rewrites."""
-    return _attempted(program, None, NO_EXPANSIONS, allow_other_dialects=allow_other_dialects, legalize=legalize)
-
-
-def _attempted(
-    program: Program, target: Target | None, expansions: ExpansionPolicy, *, allow_other_dialects: bool, legalize: bool
-) -> Artifact:
-    """Most programs need no legalization, and checking whether they do takes as long as writing them."""
     with names_in_utf8(program.name):
-        return _legalized(program, target, expansions, allow_other_dialects=allow_other_dialects, legalize=legalize)
+        return _legalized(program, None, NO_EXPANSIONS, allow_other_dialects=allow_other_dialects, legalize=legalize)
 
 
 def _legalized(
     program: Program, target: Target | None, expansions: ExpansionPolicy, *, allow_other_dialects: bool, legalize: bool
 ) -> Artifact:
+    """Most programs need no legalization, and checking whether they do takes as long as writing them."""
     try:
         return _attempt(program, target, expansions, allow_other_dialects=allow_other_dialects)
     except _Refused as refusal:
@@ -123,7 +116,13 @@ def _legalized(
                 summary = f"{error.summary}, and rewriting is disabled (--no-legalize, legalize=False)"
                 error = UnsupportedFeatureError(summary, error.findings)
             raise error from refusal
-        _let_go(refusal)
+        # Frames in the traceback, and MLIR's error by locations, keep the rejected module alive, which may be large.
+        each: BaseException | None = refusal
+        while each is not None:
+            clear_frames(each.__traceback__)
+            if isinstance(each, MLIRFailure):
+                each.__cause__ = each.__context__ = None
+            each = each.__cause__
         try:
             portable, notes = make_portable(program)
         except MLIRFailure as failure:
@@ -157,16 +156,6 @@ def _with_shardings(program: Program, target: Target | None, expansions: Expansi
     return artifact.with_findings([*artifact.findings, kept_shardings(program)])
 
 
-def _let_go(refusal: _Refused) -> None:
-    """Frames in the traceback, and MLIR's error by locations, keep the rejected module alive, which may be large."""
-    each: BaseException | None = refusal
-    while each is not None:
-        clear_frames(each.__traceback__)
-        if isinstance(each, MLIRFailure):
-            each.__cause__ = each.__context__ = None
-        each = each.__cause__
-
-
 def _attempt(
     program: Program, target: Target | None, expansions: ExpansionPolicy, *, allow_other_dialects: bool
 ) -> Artifact:
@@ -174,7 +163,7 @@ def _attempt(
     provider, current = program.provider, program.provider.library.current
     version = target.version if target else current
     operation = program.load()
-    expanded = _NOT_EXPANDED
+    expanded = Expanded((), ())
     if expansions and version.minor_release < current.minor_release:
         expanded = expand_module(provider, operation, version, expansions, program.name)
     try:
@@ -182,9 +171,8 @@ def _attempt(
         provider.run_passes(operation, to_vhlo(allow_other_dialects=allow_other_dialects), verify=False)
     except MLIRFailure as failure:
         # `failure` is bound now because Python deletes the name at the end of the clause.
-        raise _Refused(
-            partial(explain_legalization, program, failure, allow_other_dialects=allow_other_dialects)
-        ) from failure
+        explain = partial(explain_legalization, program, failure, allow_other_dialects=allow_other_dialects)
+        raise _Refused(explain) from failure
     try:
         if version.minor_release < current.minor_release:
             provider.run_passes(operation, to_version(version), verify=False)

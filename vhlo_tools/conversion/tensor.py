@@ -92,24 +92,21 @@ class Tensor:
         return self._made(name, operands, self.type)
 
     def compare(self, direction: str, other: Tensor | complex) -> Tensor:
-        """``direction`` is ``EQ``, ``NE``, ``LT``, ``LE``, ``GT`` or ``GE``."""
-        type_ = self._of(self.rewriter.integer(1))
-        held = self.rewriter.attribute(f"#stablehlo<comparison_direction {direction}>")
-        return self._made("compare", [self.value, self._operand(other)], type_, comparison_direction=held)
+        return Tensor(self.rewriter, self.rewriter.compare(direction, self.value, self._operand(other)))
 
     def convert(self, element: Any) -> Tensor:
         return Tensor(self.rewriter, self.rewriter.convert(self.value, element))
 
     def bits(self, element: Any) -> Tensor:
         """The same bits, as elements of another type of the same width."""
-        type_ = self._of(element)
+        type_ = self.rewriter.tensor(self.rewriter.shape(self.type), element, self.type.encoding)
         return self if type_ == self.type else self._made("bitcast_convert", [self.value], type_)
 
     def part(self, name: str) -> Tensor:
         """``name`` is ``real`` or ``imag``; a tensor that is not complex is returned itself."""
         if not self.rewriter.is_complex(self.type):
             return self
-        type_ = self.rewriter.tensor(self.shape, self.element.element_type)
+        type_ = self.rewriter.tensor(self.rewriter.shape(self.type), self.element.element_type)
         return self._made(name, [self.value], type_)
 
     def conjugate(self) -> Tensor:
@@ -126,20 +123,14 @@ class Tensor:
         """Its own dimensions become ``dimensions``."""
         type_ = self.rewriter.tensor(shape, self.element)
         held = self.rewriter.integers(dimensions)
-        return (
-            self
-            if type_ == self.type
-            else self._made("broadcast_in_dim", [self.value], type_, broadcast_dimensions=held)
-        )
+        if type_ == self.type:
+            return self
+        return self._made("broadcast_in_dim", [self.value], type_, broadcast_dimensions=held)
 
     def slice(self, dimension: int, start: int, limit: int) -> Tensor:
         starts, limits = [0] * len(self.shape), list(self.shape)
         starts[dimension], limits[dimension] = start, limit
-        bounds = {"start_indices": starts, "limit_indices": limits, "strides": [1] * len(limits)}
-        type_ = self.rewriter.tensor([high - low for low, high in zip(starts, limits, strict=True)], self.element)
-        return self._made(
-            "slice", [self.value], type_, **{name: self.rewriter.integers(each) for name, each in bounds.items()}
-        )
+        return Tensor(self.rewriter, self.rewriter.slice(self.value, starts, limits))
 
     def entry(self, index: int) -> Tensor:
         return self.slice(0, index, index + 1).reshape()
@@ -153,21 +144,18 @@ class Tensor:
 
     def take(self, starts: Sequence[Tensor], sizes: Sequence[int]) -> Tensor:
         """``starts`` are scalars."""
-        type_ = self.rewriter.tensor(sizes, self.element)
-        operands = [self.value, *(start.value for start in starts)]
-        return self._made("dynamic_slice", operands, type_, slice_sizes=self.rewriter.integers(sizes))
+        return Tensor(self.rewriter, self.rewriter.dynamic_slice(self.value, [each.value for each in starts], sizes))
 
     def put(self, part: Tensor, starts: Sequence[Tensor]) -> Tensor:
         """``starts`` are scalars."""
-        return self._made(
-            "dynamic_update_slice", [self.value, part.value, *(start.value for start in starts)], self.type
-        )
+        operands = [self.value, part.value, *(start.value for start in starts)]
+        return self._made("dynamic_update_slice", operands, self.type)
 
     def reduce(self, name: str, dimensions: Sequence[int], initial: complex = 0) -> Tensor:
         rewriter = self.rewriter
         scalar = rewriter.tensor((), self.element)
         kept = [size for index, size in enumerate(self.shape) if index not in dimensions]
-        (value,) = rewriter.make_with_bodies(
+        (value,) = rewriter.make_several(
             "stablehlo.reduce",
             [self.value, rewriter.constant(scalar, initial)],
             [rewriter.tensor(kept, self.element)],
@@ -178,9 +166,6 @@ class Tensor:
 
     def _operand(self, other: Tensor | complex) -> Any:
         return other.value if isinstance(other, Tensor) else constant_like(self.rewriter, self.value, other)
-
-    def _of(self, element: Any) -> Any:
-        return self.rewriter.tensor(self.rewriter.shape(self.type), element, self.type.encoding)
 
     def _made(self, name: str, operands: Sequence[Any], type_: Any, **attributes: Any) -> Tensor:
         return Tensor(self.rewriter, self.rewriter.make(f"stablehlo.{name}", operands, type_, **attributes))
@@ -213,13 +198,11 @@ def select(where: Tensor, one: Tensor | complex, other: Tensor | complex) -> Ten
 
 def spread(value: Any, type_: Any, along: Sequence[int], sizes: Sequence[Any], rewriter: Rewriter) -> Any:
     """``along`` has the result's dimension for each of ``value``; ``sizes`` are scalars, for a dynamic ``type_``."""
-    name, operands = "stablehlo.broadcast_in_dim", [value]
-    if None in rewriter.shape(type_):
-        name, operands = (
-            "stablehlo.dynamic_broadcast_in_dim",
-            [value, rewriter.joined(sizes, rewriter.integer(DIMENSION_BITS))],
-        )
-    return rewriter.make(name, operands, type_, broadcast_dimensions=rewriter.integers(along))
+    held = rewriter.integers(along)
+    if None not in rewriter.shape(type_):
+        return rewriter.make("stablehlo.broadcast_in_dim", [value], type_, broadcast_dimensions=held)
+    operands = [value, rewriter.joined(sizes, rewriter.integer(DIMENSION_BITS))]
+    return rewriter.make("stablehlo.dynamic_broadcast_in_dim", operands, type_, broadcast_dimensions=held)
 
 
 def iota(rewriter: Rewriter, shape: Sequence[int], element: Any, dimension: int = 0) -> Tensor:
@@ -231,8 +214,7 @@ def concatenate(parts: Sequence[Tensor], dimension: int) -> Tensor:
     rewriter, shape = parts[0].rewriter, list(parts[0].shape)
     shape[dimension] = sum(part.shape[dimension] for part in parts)
     type_ = rewriter.tensor(shape, parts[0].element)
-    values = [part.value for part in parts]
-    return Tensor(rewriter, rewriter.make("stablehlo.concatenate", values, type_, dimension=rewriter.number(dimension)))
+    return Tensor(rewriter, rewriter.concatenate([part.value for part in parts], type_, dimension))
 
 
 def loop(rewriter: Rewriter, count: int, initial: Tensor, step: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
@@ -248,9 +230,8 @@ def loop(rewriter: Rewriter, count: int, initial: Tensor, step: Callable[[Tensor
         return [(number + 1).value, step(number, Tensor(rewriter, value)).value]
 
     start = [rewriter.constant(of_count, 0), initial.value]
-    return Tensor(
-        rewriter, rewriter.make_with_bodies("stablehlo.while", start, types, [(types, more), (types, next_one)])[1]
-    )
+    _, value = rewriter.make_several("stablehlo.while", start, types, [(types, more), (types, next_one)])
+    return Tensor(rewriter, value)
 
 
 # Quantized element types, and arithmetic on the integers in which quantized tensors are stored
@@ -320,8 +301,7 @@ def _spread(value: Tensor, quantization: Quantization, numbers: Sequence[float],
         steps, along = rewriter.constant(rewriter.tensor((), element), numbers[0]), []
     else:
         parts = [rewriter.constant(rewriter.tensor((1,), element), number) for number in numbers]
-        type_ = rewriter.tensor((len(numbers),), element)
-        steps, along = rewriter.make("stablehlo.concatenate", parts, type_, dimension=rewriter.number(0)), [axis]
+        steps, along = rewriter.concatenate(parts, rewriter.tensor((len(numbers),), element)), [axis]
     sizes = [rewriter.dimension(value.value, index) for index in range(len(shape))] if None in shape else []
     return Tensor(rewriter, spread(steps, rewriter.tensor(shape, element), along, sizes, rewriter))
 

@@ -48,26 +48,11 @@ def unnest(provider: Provider, module: ModuleOp, notes: Notes) -> None:
 
 
 def _entry(rewriter: Rewriter, value: Any, starts: Sequence[Any]) -> Any:
-    if not starts:
-        return value
-    ones = [1] * len(starts)
-    type_ = rewriter.tensor(ones, value.type.element_type)
-    part = rewriter.make("stablehlo.dynamic_slice", [value, *starts], type_, slice_sizes=rewriter.integers(ones))
-    return rewriter.reshape(part, ())
+    return rewriter.reshape(rewriter.dynamic_slice(value, starts, [1] * len(starts)), ()) if starts else value
 
 
 def _extent(rewriter: Rewriter, sizes: Any, index: int) -> Any:
-    type_ = rewriter.tensor((1,), sizes.type.element_type)
-    bounds = {"start_indices": [index], "limit_indices": [index + 1], "strides": [1]}
-    part = rewriter.make(
-        "stablehlo.slice", [sizes], type_, **{name: rewriter.integers(value) for name, value in bounds.items()}
-    )
-    return rewriter.reshape(part, ())
-
-
-def _extents(rewriter: Rewriter, sizes: Any) -> list[Any]:
-    (rank,) = rewriter.static(sizes.type)
-    return [_extent(rewriter, sizes, index) for index in range(rank)]
+    return rewriter.reshape(rewriter.slice(sizes, [index], [index + 1]), ())
 
 
 def _product(rewriter: Rewriter, numbers: Sequence[Any]) -> Any:
@@ -166,11 +151,8 @@ def _empty(rewriter: Rewriter) -> Sequence[Any]:
 def _splat(rewriter: Rewriter) -> Sequence[Any]:
     result = rewriter.result_type()
     rewriter.static(result)
-    return [
-        rewriter.make(
-            "stablehlo.broadcast_in_dim", [rewriter.operand(0)], result, broadcast_dimensions=rewriter.integers([])
-        )
-    ]
+    none = rewriter.integers([])
+    return [rewriter.make("stablehlo.broadcast_in_dim", [rewriter.operand(0)], result, broadcast_dimensions=none)]
 
 
 def _concatenate(rewriter: Rewriter) -> Sequence[Any]:
@@ -196,22 +178,13 @@ def _bounds(rewriter: Rewriter, values: int) -> tuple[list[int | None], list[int
 def _extract_slice(rewriter: Rewriter) -> Sequence[Any]:
     value, result = _tensor_of(rewriter), rewriter.result_type()
     offsets, sizes, strides, starts = _bounds(rewriter, 1)
-    type_ = rewriter.tensor(sizes, value.type.element_type)
     if starts:
-        part = rewriter.make("stablehlo.dynamic_slice", [value, *starts], type_, slice_sizes=rewriter.integers(sizes))
+        part = rewriter.dynamic_slice(value, starts, sizes)
     else:
         known = [each for each in offsets if each is not None]
-        limits = [
-            at + (size - 1) * step + 1 if size else at for at, size, step in zip(known, sizes, strides, strict=True)
-        ]
-        part = rewriter.make(
-            "stablehlo.slice",
-            [value],
-            type_,
-            start_indices=rewriter.integers(known),
-            limit_indices=rewriter.integers(limits),
-            strides=rewriter.integers(strides),
-        )
+        ends = zip(known, sizes, strides, strict=True)
+        limits = [at + (size - 1) * step + 1 if size else at for at, size, step in ends]
+        part = rewriter.slice(value, known, limits, strides)
     return [rewriter.reshape(part, rewriter.static(result))]
 
 
@@ -221,11 +194,10 @@ def _insert_slice(rewriter: Rewriter) -> Sequence[Any]:
     if any(stride != 1 for stride in strides):
         raise MatchFailure("an update with strides")
     numbers = starts or [rewriter.size(each) for each in offsets if each is not None]
-    return [
-        rewriter.make("stablehlo.dynamic_update_slice", [value, rewriter.reshape(part, sizes), *numbers], value.type)
-        if numbers
-        else part
-    ]
+    if not numbers:
+        return [part]
+    operands = [value, rewriter.reshape(part, sizes), *numbers]
+    return [rewriter.make("stablehlo.dynamic_update_slice", operands, value.type)]
 
 
 def _pad(rewriter: Rewriter) -> Sequence[Any]:
@@ -254,11 +226,8 @@ def _shape_of(rewriter: Rewriter) -> Sequence[Any]:
     shape = rewriter.shape(value.type)
     if None not in shape:
         return [rewriter.sizes(rewriter.static(value.type))]
-    return [
-        rewriter.joined(
-            [rewriter.dimension(value, index) for index in range(len(shape))], rewriter.integer(DIMENSION_BITS)
-        )
-    ]
+    sizes = [rewriter.dimension(value, index) for index in range(len(shape))]
+    return [rewriter.joined(sizes, rewriter.integer(DIMENSION_BITS))]
 
 
 def _const_shape(rewriter: Rewriter) -> Sequence[Any]:
@@ -272,25 +241,20 @@ def _broadcast(rewriter: Rewriter) -> Sequence[Any]:
     aligned = []
     for shape in shapes:
         missing = rank - rewriter.static(shape.type)[0]
-        ones = [rewriter.sizes([1] * missing)] if missing else []
-        aligned.append(
-            rewriter.make("stablehlo.concatenate", [*ones, shape], result, dimension=rewriter.number(0))
-            if ones
-            else shape
-        )
+        leading = [rewriter.sizes([1] * missing)] if missing else []
+        aligned.append(rewriter.concatenate([*leading, shape], result))
     ones = rewriter.sizes([1] * rank)
 
     def both(one: Any, other: Any) -> Any:
-        direction = rewriter.attribute("#stablehlo<comparison_direction EQ>")
-        booleans = rewriter.tensor((rank,), rewriter.integer(1))
-        is_one = rewriter.make("stablehlo.compare", [one, ones], booleans, comparison_direction=direction)
-        return rewriter.make("stablehlo.select", [is_one, other, one], result)
+        return rewriter.make("stablehlo.select", [rewriter.compare("EQ", one, ones), other, one], result)
 
     return [reduce(both, aligned)]
 
 
 def _num_elements(rewriter: Rewriter) -> Sequence[Any]:
-    return [_product(rewriter, _extents(rewriter, _tensor_of(rewriter)))]
+    sizes = _tensor_of(rewriter)
+    (rank,) = rewriter.static(sizes.type)
+    return [_product(rewriter, [_extent(rewriter, sizes, index) for index in range(rank)])]
 
 
 def _get_extent(rewriter: Rewriter) -> Sequence[Any]:
@@ -298,11 +262,8 @@ def _get_extent(rewriter: Rewriter) -> Sequence[Any]:
 
 
 def _concat(rewriter: Rewriter) -> Sequence[Any]:
-    return [
-        rewriter.make(
-            "stablehlo.concatenate", rewriter.operands(), rewriter.result_type(), dimension=rewriter.number(0)
-        )
-    ]
+    along = rewriter.number(0)
+    return [rewriter.make("stablehlo.concatenate", rewriter.operands(), rewriter.result_type(), dimension=along)]
 
 
 def _shape_rank(rewriter: Rewriter) -> Sequence[Any]:

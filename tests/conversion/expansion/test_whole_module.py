@@ -6,7 +6,7 @@ import pytest
 
 import vhlo_tools as vt
 from vhlo_tools.conversion.expansion import narrow_integers
-from vhlo_tools.conversion.expansion.whole_module import WholeModule
+from vhlo_tools.conversion.expansion.expanding import WholeModule
 
 PROGRAM = """func.func @main(%a: tensor<4xi8>) -> tensor<4xi8> {
   %0 = stablehlo.convert %a : (tensor<4xi8>) -> tensor<4xi2>

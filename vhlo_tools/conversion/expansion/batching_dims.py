@@ -22,16 +22,14 @@ indices are sorted where other dimensions come before the batching dimensions, a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from vhlo_tools.conversion.patterns import Build
 from vhlo_tools.conversion.rewriter import DIMENSION_BITS, MatchFailure, Rewriter
 from vhlo_tools.conversion.tensor import dimension_numbers, dimension_numbers_text
-from vhlo_tools.records import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class _Names:
+class _Names(NamedTuple):
     """Names of the parts of the dimension numbers."""
 
     kind: str
@@ -42,32 +40,14 @@ class _Names:
     indices_batching: str
     index_map: str
 
-    def numbers(self, op: Any) -> dict[str, list[int]]:
-        return dimension_numbers(op.attributes[self.attribute])
-
-    def written(self, numbers: Mapping[str, Sequence[int]]) -> str:
-        """Without batching dimensions."""
-        kept = (self.window, self.collapsed, self.index_map, "index_vector_dim")
-        return dimension_numbers_text(self.kind, {name: numbers.get(name, ()) for name in kept})
-
 
 _GATHER: Final = _Names(
-    "gather",
-    "dimension_numbers",
-    "offset_dims",
-    "collapsed_slice_dims",
-    "operand_batching_dims",
-    "start_indices_batching_dims",
-    "start_index_map",
+    *("gather", "dimension_numbers", "offset_dims", "collapsed_slice_dims"),
+    *("operand_batching_dims", "start_indices_batching_dims", "start_index_map"),
 )
 _SCATTER: Final = _Names(
-    "scatter",
-    "scatter_dimension_numbers",
-    "update_window_dims",
-    "inserted_window_dims",
-    "input_batching_dims",
-    "scatter_indices_batching_dims",
-    "scatter_dims_to_operand_dims",
+    *("scatter", "scatter_dimension_numbers", "update_window_dims", "inserted_window_dims"),
+    *("input_batching_dims", "scatter_indices_batching_dims", "scatter_dims_to_operand_dims"),
 )
 
 
@@ -76,7 +56,7 @@ def _expanding(names: _Names, indices_at: Callable[[int], int]) -> Build:
 
     def expand(rewriter: Rewriter) -> Sequence[Any] | None:
         op = rewriter.op
-        numbers = names.numbers(op)
+        numbers = dimension_numbers(op.attributes[names.attribute])
         batching, of_indices = numbers.get(names.batching), numbers.get(names.indices_batching, [])
         if not batching:
             return None
@@ -96,12 +76,15 @@ def _expanding(names: _Names, indices_at: Callable[[int], int]) -> Build:
         operands[at] = _with_positions(rewriter, indices, vector, of_indices)
         index_map = [*batching, *numbers.get(names.index_map, [])]
         collapsed = sorted([*batching, *numbers.get(names.collapsed, [])])
-        changed = {
-            names.attribute: rewriter.attribute(
-                names.written({**numbers, names.collapsed: collapsed, names.index_map: index_map})
-            )
+        kept = {
+            names.window: numbers.get(names.window, ()),
+            names.collapsed: collapsed,
+            names.index_map: index_map,
+            "index_vector_dim": numbers["index_vector_dim"],
         }
-        if not _are_still_sorted(of_indices, vector, index_map) and _is_true(op, "indices_are_sorted"):
+        changed = {names.attribute: rewriter.attribute(dimension_numbers_text(names.kind, kept))}
+        places = [each - (each > vector) for each in of_indices]
+        if places != list(range(len(places))) or index_map != sorted(index_map):
             changed["indices_are_sorted"] = rewriter.attribute("false")
         return rewriter.make_like(operands, [result.type for result in op.results], **changed)
 
@@ -134,9 +117,7 @@ def _with_positions(rewriter: Rewriter, indices: Any, vector: int, dimensions: S
     parts = [*(_iota(rewriter, type_, dimension, counts) for dimension in dimensions), indices]
     own = 1 if is_scalar else shape[vector]
     of_parts[vector] = None if own is None else own + len(dimensions)
-    return rewriter.make(
-        "stablehlo.concatenate", parts, rewriter.tensor(of_parts, element), dimension=rewriter.number(vector)
-    )
+    return rewriter.concatenate(parts, rewriter.tensor(of_parts, element), vector)
 
 
 def _iota(rewriter: Rewriter, type_: Any, dimension: int, counts: Sequence[Any] | None) -> Any:
@@ -145,15 +126,6 @@ def _iota(rewriter: Rewriter, type_: Any, dimension: int, counts: Sequence[Any] 
         return rewriter.make("stablehlo.iota", [], type_, iota_dimension=along)
     sizes = rewriter.joined(counts, rewriter.integer(DIMENSION_BITS))
     return rewriter.make("stablehlo.dynamic_iota", [sizes], type_, iota_dimension=along)
-
-
-def _are_still_sorted(dimensions: Sequence[int], vector: int, index_map: Sequence[int]) -> bool:
-    places = [each - (each > vector) for each in dimensions]
-    return places == list(range(len(places))) and list(index_map) == sorted(index_map)
-
-
-def _is_true(op: Any, name: str) -> bool:
-    return name in op.attributes and bool(op.attributes[name].value)
 
 
 _of_gather: Final = _expanding(_GATHER, lambda count: 1)

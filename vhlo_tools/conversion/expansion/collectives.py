@@ -50,17 +50,12 @@ def with_channel(rewriter: Rewriter) -> Mapping[str, Any]:
 
 def entry(rewriter: Rewriter, number: Any, entries: Mapping[int, int], default: int, bits: int) -> Any:
     """A scalar of ``bits`` bits, one for booleans; ``default`` is the entry of numbers that are not in ``entries``."""
-    element = rewriter.integer(bits)
     table = [entries.get(each, default) for each in range(max(entries, default=-1) + 2)]
     words: Sequence[str] = [str(bool(each)).lower() if bits == 1 else str(each) for each in table]
-    type_ = rewriter.tensor((len(table),), element)
+    type_ = rewriter.tensor((len(table),), rewriter.integer(bits))
     value = rewriter.attribute(f"dense<[{', '.join(words)}]> : {type_}")
     constant = rewriter.make("stablehlo.constant", [], type_, value=value)
-    of_one = rewriter.integers([1])
-    taken = rewriter.make(
-        "stablehlo.dynamic_slice", [constant, number], rewriter.tensor((1,), element), slice_sizes=of_one
-    )
-    return rewriter.reshape(taken, ())
+    return rewriter.reshape(rewriter.dynamic_slice(constant, [number], [1]), ())
 
 
 # Check that all devices reach an op, the same number of times
@@ -76,30 +71,16 @@ _TRANSPARENT: Final = ("sdy.manual_computation", "stablehlo.async_start")
 #: The attribute of each op that calls a function.
 _CALLS: Final = {"func.call": "callee", "stablehlo.composite": "decomposition"}
 #: Ops without regions whose results may differ between devices although their operands do not.
-_OF_DEVICE: Final = frozenset(
-    f"stablehlo.{name}"
-    for name in (
-        "all_gather",
-        "all_to_all",
-        "collective_broadcast",
-        "collective_permute",
-        "composite",
-        "custom_call",
-        "infeed",
-        "partition_id",
-        "recv",
-        "replica_id",
-        "rng",
-        "rng_bit_generator",
-    )
-)
+_OF_DEVICE: Final = {
+    *("stablehlo.all_gather", "stablehlo.all_to_all", "stablehlo.collective_broadcast", "stablehlo.collective_permute"),
+    *("stablehlo.composite", "stablehlo.custom_call", "stablehlo.infeed", "stablehlo.partition_id", "stablehlo.recv"),
+    *("stablehlo.replica_id", "stablehlo.rng", "stablehlo.rng_bit_generator"),
+}
 
 
-def require_all_devices(rewriter: Rewriter) -> None:
-    _require(rewriter, rewriter.op.operation, frozenset())
-
-
-def _require(rewriter: Rewriter, op: Any, callers: frozenset[str]) -> None:
+def require_all_devices(rewriter: Rewriter, op: Any = None, callers: frozenset[str] = frozenset()) -> None:
+    """``callers`` are functions whose calls are being checked."""
+    op = op or rewriter.op.operation
     while (parent := op.parent) is not None and parent.operation.parent is not None:
         op, name = parent.operation, str(parent.operation.name)
         if name == "func.func":
@@ -107,7 +88,7 @@ def _require(rewriter: Rewriter, op: Any, callers: frozenset[str]) -> None:
             for caller, callee in _CALLS.items() if function not in callers else ():
                 for call in rewriter.ops(caller):
                     if str(call.attributes[callee].value) == function:
-                        _require(rewriter, call.operation, callers | {function})
+                        require_all_devices(rewriter, call.operation, callers | {function})
         elif name == "stablehlo.while":
             _check(name, _condition(op))
         elif name in ("stablehlo.if", "stablehlo.case"):
@@ -197,10 +178,8 @@ COLLECTIVE_OPERANDS_EXACT: Final[Mapping[str, Build]] = {
 
 def permuted(rewriter: Rewriter, value: Any, pairs: Sequence[tuple[int, int]]) -> Any:
     """Zeros on devices that are no target."""
-    held = with_channel(rewriter)
-    return rewriter.make(
-        "stablehlo.collective_permute", [value], value.type, source_target_pairs=rewriter.rows(pairs), **held
-    )
+    held = {"source_target_pairs": rewriter.rows(pairs), **with_channel(rewriter)}
+    return rewriter.make("stablehlo.collective_permute", [value], value.type, **held)
 
 
 def _broadcast(rewriter: Rewriter) -> Sequence[Any]:
@@ -352,7 +331,7 @@ def _greatest(rewriter: Rewriter, value: Tensor, complete: Sequence[tuple[int, .
     """The greatest value of all devices."""
     everyone = sorted(each for group in complete for each in group)
     scalar = value.type
-    (greatest,) = rewriter.make_with_bodies(
+    (greatest,) = rewriter.make_several(
         "stablehlo.all_reduce",
         [value.value],
         [scalar],
@@ -417,10 +396,9 @@ def _send(rewriter: Rewriter) -> Sequence[Any] | None:
     require_all_devices(rewriter)
     *values, token = op.operands
     for value, result in zip(values, receiver.results, strict=False):
-        (sent,) = rewriter.make_like(
-            [value], [value.type], name="stablehlo.collective_permute", without=["is_host_transfer", *OF_ALL_RESULTS]
-        )
-        rewriter.replace_later(result, sent)
+        without = ["is_host_transfer", *OF_ALL_RESULTS]
+        (sent,) = rewriter.make_like([value], [value.type], name="stablehlo.collective_permute", without=without)
+        rewriter.later[result] = sent
     return [token]
 
 

@@ -52,21 +52,23 @@ engines does anything with the attribute.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import add
 from typing import Any, Final
 
-from vhlo_tools.conversion.expansion.elementwise import elementwise
+from vhlo_tools.conversion.expansion.narrow_floats import FORMATS, as_wide, rounded_to
 from vhlo_tools.conversion.patterns import Build, discardable
 from vhlo_tools.conversion.rewriter import MatchFailure, Rewriter
-from vhlo_tools.conversion.tensor import constant_like
+from vhlo_tools.conversion.tensor import Tensor, select
 from vhlo_tools.records import dataclass
 
 #: How many components an operand has, by the number of primitive operations.
 _COMPONENTS: Final = {3: 2, 6: 3, 9: 3}
 #: The bits of the mantissa of the types with the exponents of f32.
 _MANTISSA_BITS: Final = {"bf16": 7, "tf32": 10}
-#: The bits of exponent and mantissa of the types that are newer than the algorithms.
-_YOUNG: Final = {"f8E4M3": (4, 3), "f8E3M4": (3, 4)}
+#: The types that are newer than the algorithms.
+_YOUNG: Final = ("f8E4M3", "f8E3M4")
 _FLOATS: Final = ("f16", "bf16", "f32", "f64")
 
 
@@ -86,7 +88,7 @@ def algorithm_of(rewriter: Rewriter) -> _Algorithm | None:
     return _Algorithm(precisions, fields["accumulation_type"], int(fields["num_primitive_operations"]))
 
 
-def without_algorithm(rewriter: Rewriter) -> Sequence[Any]:
+def without_algorithm(rewriter: Rewriter, algorithm: _Algorithm) -> Sequence[Any]:
     types = [result.type for result in rewriter.op.results]
     return rewriter.make_like(rewriter.operands(), types, algorithm=None)
 
@@ -94,7 +96,7 @@ def without_algorithm(rewriter: Rewriter) -> Sequence[Any]:
 def expanded_algorithm(rewriter: Rewriter, algorithm: _Algorithm) -> Sequence[Any]:
     type_ = rewriter.op.results[0].type
     for each in (*(value.type for value in rewriter.op.operands), type_):
-        if not _is_float(rewriter, each):
+        if not rewriter.is_number(each) or rewriter.is_integer(each):
             raise MatchFailure(f"an algorithm for {each}, whose elements are not floats")
     precision = algorithm.precisions[0]
     several = algorithm.products > 1
@@ -114,53 +116,19 @@ def expanded_algorithm(rewriter: Rewriter, algorithm: _Algorithm) -> Sequence[An
     return [rewriter.convert(found, type_.element_type)]
 
 
-def _is_float(rewriter: Rewriter, type_: Any) -> bool:
-    return rewriter.is_number(type_) and not rewriter.is_integer(type_)
-
-
 def _rounded(rewriter: Rewriter, value: Any, precision: str) -> Any:
     """In a type that a plain dot_general multiplies."""
     if precision == "tf32":
-        return _reduced(rewriter, rewriter.convert(value, rewriter.type("f32")), 8, _MANTISSA_BITS[precision])
+        value = rewriter.convert(value, rewriter.type("f32"))
+        return rewriter.reduced_precision(value, 8, _MANTISSA_BITS[precision])
     if precision == "bf16" and str(value.type.element_type) == "f32":
         # XLA may drop a conversion to bf16 that another one undoes, but no reduce_precision.
-        value = _reduced(rewriter, value, 8, _MANTISSA_BITS[precision])
+        value = rewriter.reduced_precision(value, 8, _MANTISSA_BITS[precision])
     if precision in _YOUNG:
-        return rewriter.convert(_rounded_to_young(rewriter, value, *_YOUNG[precision]), rewriter.type("bf16"))
+        value = as_wide(Tensor(rewriter, value), "f32")
+        return rewriter.convert(rounded_to(value, FORMATS[precision]).value, rewriter.type("bf16"))
     value = rewriter.convert(value, rewriter.type(precision))
     return value if precision in _FLOATS else rewriter.convert(value, rewriter.type("bf16"))
-
-
-def _rounded_to_young(rewriter: Rewriter, value: Any, exponent_bits: int, mantissa_bits: int) -> Any:
-    """Rounds to a type of the IEEE kind that is newer than the algorithms, in a wider type."""
-    if str(value.type.element_type) != "f64":
-        value = rewriter.convert(value, rewriter.type("f32"))
-    smallest = 2.0 ** (2 - 2 ** (exponent_bits - 1))
-    # Below the smallest normal number, reduce_precision returns zero; there, numbers are multiples of the last place.
-    # An addition that rounds to it is no choice: XLA of jaxlib 0.10 folds the constants of (x + c) - c.
-    place = smallest * 2.0**-mantissa_bits
-    scaled = elementwise(rewriter, "multiply", value, constant_like(rewriter, value, 1 / place))
-    whole = elementwise(rewriter, "round_nearest_even", scaled)
-    subnormal = elementwise(rewriter, "multiply", whole, constant_like(rewriter, value, place))
-    is_small = rewriter.make(
-        "stablehlo.compare",
-        [elementwise(rewriter, "abs", value), constant_like(rewriter, value, smallest)],
-        rewriter.tensor(rewriter.shape(value.type), rewriter.integer(1)),
-        comparison_direction=rewriter.attribute("#stablehlo<comparison_direction LT>"),
-    )
-    normal = _reduced(rewriter, value, exponent_bits, mantissa_bits)
-    return rewriter.make("stablehlo.select", [is_small, subnormal, normal], value.type)
-
-
-def _reduced(rewriter: Rewriter, value: Any, exponent_bits: int, mantissa_bits: int) -> Any:
-    """The value keeps its type."""
-    held = {"exponent_bits": exponent_bits, "mantissa_bits": mantissa_bits}
-    return rewriter.make(
-        "stablehlo.reduce_precision",
-        [value],
-        value.type,
-        **{name: rewriter.attribute(f"{number} : i32") for name, number in held.items()},
-    )
 
 
 def _dot(rewriter: Rewriter, values: Sequence[Any], accumulation: str) -> Any:
@@ -180,42 +148,37 @@ def _of_components(rewriter: Rewriter, values: Sequence[Any], precision: str, pr
     # The sum of the places of the components decides how small their product is.
     for place in reversed(range(2 * count - 1 if products == 9 else count)):
         pairs = [(at, place - at) for at in range(count) if 0 <= place - at < count]
-        terms = [_dot(rewriter, [left[one], right[other]], "f32") for one, other in pairs]
-        sums.append(_sum(rewriter, terms))
-    *small, great = sums
-    is_finite = rewriter.make(
-        "stablehlo.is_finite", [great], rewriter.tensor(rewriter.shape(great.type), rewriter.integer(1))
-    )
-    return rewriter.make("stablehlo.select", [is_finite, _sum(rewriter, [*small, great]), great], great.type)
+        terms = [Tensor(rewriter, _dot(rewriter, [left[one], right[other]], "f32")) for one, other in pairs]
+        sums.append(reduce(add, terms))
+    *_, great = sums
+    type_ = rewriter.tensor(great.rewriter.shape(great.type), rewriter.integer(1))
+    is_finite = Tensor(rewriter, rewriter.make("stablehlo.is_finite", [great.value], type_))
+    return select(is_finite, reduce(add, sums), great).value
 
 
 def _components(rewriter: Rewriter, value: Any, precision: str, count: int) -> list[Any]:
     """The greatest component comes first."""
-    rest, found = rewriter.convert(value, rewriter.type("f32")), []
+    rest, found = Tensor(rewriter, rewriter.convert(value, rewriter.type("f32"))), []
     for _ in range(count):
-        found.append(_reduced(rewriter, rest, 8, _MANTISSA_BITS[precision]))
-        rest = elementwise(rewriter, "subtract", rest, found[-1])
-    return found if precision == "tf32" else [rewriter.convert(each, rewriter.type("bf16")) for each in found]
+        found.append(Tensor(rewriter, rewriter.reduced_precision(rest.value, 8, _MANTISSA_BITS[precision])))
+        rest = rest - found[-1]
+    return [each.value if precision == "tf32" else each.convert(rewriter.type("bf16")).value for each in found]
 
 
-def _sum(rewriter: Rewriter, terms: Sequence[Any]) -> Any:
-    total, *others = terms
-    for each in others:
-        total = elementwise(rewriter, "add", total, each)
-    return total
+def _expanding(build: Callable[[Rewriter, _Algorithm], Sequence[Any]], precision: str = "") -> Mapping[str, Build]:
+    """For algorithms with a precision type, or any."""
+
+    def expand(rewriter: Rewriter) -> Sequence[Any] | None:
+        algorithm = algorithm_of(rewriter)
+        if algorithm is None or (precision and precision not in algorithm.precisions):
+            return None
+        return build(rewriter, algorithm)
+
+    return {"stablehlo.dot_general": expand}
 
 
-def _exact(rewriter: Rewriter) -> Sequence[Any] | None:
-    algorithm = algorithm_of(rewriter)
-    return None if algorithm is None else expanded_algorithm(rewriter, algorithm)
-
-
-def _relaxed(rewriter: Rewriter) -> Sequence[Any] | None:
-    return None if algorithm_of(rewriter) is None else without_algorithm(rewriter)
-
-
-EXACT: Final[Mapping[str, Build]] = {"stablehlo.dot_general": _exact}
-RELAXED: Final[Mapping[str, Build]] = {"stablehlo.dot_general": _relaxed}
+EXACT: Final = _expanding(expanded_algorithm)
+RELAXED: Final = _expanding(without_algorithm)
 
 
 # Algorithms of dot_general whose precision types are f8E4M3FN, allowed since 1.21.0
@@ -225,18 +188,5 @@ RELAXED: Final[Mapping[str, Build]] = {"stablehlo.dot_general": _relaxed}
 # what these multiply, and the engines do nothing with them: f8E4M3FN has too few exponents for components without a
 # scale, and the scales are not known. Their only expansion is the relaxed one.
 
-
-def _exact_f8(rewriter: Rewriter) -> Sequence[Any] | None:
-    algorithm = algorithm_of(rewriter)
-    if algorithm is None or "f8E4M3FN" not in algorithm.precisions:
-        return None
-    return expanded_algorithm(rewriter, algorithm)
-
-
-def _relaxed_f8(rewriter: Rewriter) -> Sequence[Any] | None:
-    algorithm = algorithm_of(rewriter)
-    return without_algorithm(rewriter) if algorithm is not None and "f8E4M3FN" in algorithm.precisions else None
-
-
-DOT_ALGORITHM_F8_EXACT: Final[Mapping[str, Build]] = {"stablehlo.dot_general": _exact_f8}
-DOT_ALGORITHM_F8_RELAXED: Final[Mapping[str, Build]] = {"stablehlo.dot_general": _relaxed_f8}
+DOT_ALGORITHM_F8_EXACT: Final = _expanding(expanded_algorithm, "f8E4M3FN")
+DOT_ALGORITHM_F8_RELAXED: Final = _expanding(without_algorithm, "f8E4M3FN")

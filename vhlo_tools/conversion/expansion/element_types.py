@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from vhlo_tools.bindings import CALLEES, Operation, functions_of, source_of
-from vhlo_tools.conversion.expansion.whole_module import WholeModule
+from vhlo_tools.bindings import CALLEES, Operation, functions_of
+from vhlo_tools.conversion.expansion.expanding import WholeModule
 from vhlo_tools.conversion.patterns import apply_patterns, patterns_of
 from vhlo_tools.conversion.rewriter import Rewriter, retype, values_of
 from vhlo_tools.conversion.tensor import Tensor
@@ -30,23 +30,14 @@ def elements_of_constant(attribute: Any, kind: Any) -> np.ndarray[Any, Any]:
     """Elements have at most 8 bits; of a splat, only the one element is returned."""
     # The type follows after the last colon.
     text = str(attribute).rpartition(" : ")[0]
-    if found := _BYTES.fullmatch(text):
-        return _of_bits(np.frombuffer(bytes.fromhex(found[1]), np.uint8), kind)
+    if held := _BYTES.fullmatch(text):
+        return np.frombuffer(bytes.fromhex(held[1]), np.uint8).view(kind)
     words = _NUMBER.findall(text.removeprefix("dense"))
-    if words and any(word.startswith("0x") for word in words):
-        return np.concatenate([_of_word(word, kind) for word in words])
-    return np.array([float(word) for word in words], np.float64).astype(kind)
-
-
-def _of_word(word: str, kind: Any) -> np.ndarray[Any, Any]:
-    if word.startswith("0x"):
-        return _of_bits(np.array([int(word, 16)], np.uint8), kind)
-    return np.array([float(word)], np.float64).astype(kind)
-
-
-def _of_bits(bits: np.ndarray[Any, Any], kind: Any) -> np.ndarray[Any, Any]:
-    # A type of fewer bits ignores the upper ones in conversions, not in comparisons.
-    return bits.view(kind)
+    found = np.array([0 if word.startswith("0x") else float(word) for word in words], np.float64).astype(kind)
+    for at, word in enumerate(words):
+        if word.startswith("0x"):
+            found[at] = np.array(int(word, 16), np.uint8).view(kind)
+    return found
 
 
 # The regions of reductions
@@ -99,7 +90,7 @@ class HeldType:
 
 @dataclass(frozen=True, slots=True)
 class Narrow:
-    """The operands and the results of an op that were of a narrow type."""
+    """The operands and results of an op, or the arguments and results of a function, that were of a narrow type."""
 
     operands: tuple[HeldType | None, ...]  # how each is held; None if it was of another type
     results: tuple[HeldType | None, ...]
@@ -145,14 +136,6 @@ _OTHERS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Signature:
-    """The arguments and results of a public function that were of a narrow type, as in :class:`Narrow`."""
-
-    arguments: tuple[HeldType | None, ...]
-    results: tuple[HeldType | None, ...]
-
-
 def rounded(rewriter: Rewriter, values: Sequence[Any], narrow: Narrow) -> list[Any]:
     return [
         kind.rounded(Tensor(rewriter, value)).value if kind else value
@@ -187,29 +170,20 @@ def change_elements(whole: WholeModule, kinds: Iterable[HeldType], rules: Rules)
 class _Types:
     def __init__(self, kinds: Mapping[str, HeldType]) -> None:
         self._kinds = kinds
-        self._found: dict[Any, tuple[HeldType | None, str]] = {}
+        self._mentioned: dict[Any, str] = {}
 
     def kind(self, type_: Any) -> HeldType | None:
         """``None`` if the type is no tensor of a narrow type."""
-        return self._look_up(type_)[0]
+        return self._kinds.get(str(getattr(type_, "element_type", "")))
 
     def mentions(self, type_: Any) -> str:
         """The narrow type that a type is, or mentions; an empty string if there is none."""
-        return self._look_up(type_)[1]
-
-    def _look_up(self, type_: Any) -> tuple[HeldType | None, str]:
-        if type_ not in self._found:
-            self._found[type_] = self._read(type_)
-        return self._found[type_]
-
-    def _read(self, type_: Any) -> tuple[HeldType | None, str]:
-        kind = self._kinds.get(str(getattr(type_, "element_type", "")))
-        if kind is not None:
-            return kind, kind.element
-        words = set(str(type_).replace("<", " ").replace(">", " ").replace(",", " ").replace(":", " ").split())
-        # An element follows the last "x" of the sizes; the names of floats have none.
-        elements = words | {word.rpartition("x")[2] for word in words}
-        return None, next((element for element in self._kinds if element in elements), "")
+        if type_ not in self._mentioned:
+            words = set(re.split(r"[<>,:\s]+", str(type_)))
+            # An element follows the last "x" of the sizes; the names of floats have none.
+            elements = words | {word.rpartition("x")[2] for word in words}
+            self._mentioned[type_] = next((element for element in self._kinds if element in elements), "")
+        return self._mentioned[type_]
 
 
 class _Change:
@@ -220,7 +194,7 @@ class _Change:
         self._plan: list[tuple[Operation, Rule, Narrow]] = []
         # By the first result: the hash of an op in the bindings is one of its contents, which change.
         self._rewritten: dict[Any, tuple[Callable[[Rewriter, Narrow], Sequence[Any]], Narrow]] = {}
-        self._signatures: dict[str, _Signature] = {}
+        self._signatures: dict[str, Narrow] = {}
         self._refused = False
 
     def run(self) -> None:
@@ -299,8 +273,9 @@ class _Change:
         listed = (list(of_function.inputs), list(of_function.results))
         mentioned = [(type_, "argument", at) for at, type_ in enumerate(listed[0]) if self._types.mentions(type_)]
         mentioned += [(type_, "result", at) for at, type_ in enumerate(listed[1]) if self._types.mentions(type_)]
-        has_body = bool(len(function.regions[0].blocks))
-        if not mentioned or (has_body and _is_private(function)):
+        has_body, held = bool(len(function.regions[0].blocks)), function.attributes
+        is_private = "sym_visibility" in held and str(held["sym_visibility"].value) == "private"
+        if not mentioned or (has_body and is_private):
             return
         name = str(function.attributes["sym_name"].value)
         stated = ", ".join(f"{what} {at} of {type_}" for type_, what, at in mentioned)
@@ -314,7 +289,7 @@ class _Change:
                 f"@{name} has {stated}, on which its callers rely: --allow-signature-change "
                 "(allow_signature_change=True) stores them as integers",
             )
-        self._signatures[name] = _Signature(*(tuple(map(self._types.kind, types)) for types in listed))
+        self._signatures[name] = Narrow(*(tuple(map(self._types.kind, types)) for types in listed))
 
     # The changes
 
@@ -349,14 +324,14 @@ class _Change:
     def _stored(self, rewriter: Rewriter, type_: Any, kind: HeldType) -> Any:
         return rewriter.tensor(rewriter.shape(type_), rewriter.type(kind.stored))
 
-    def _call(self, rewriter: Rewriter, signature: _Signature) -> list[Any]:
+    def _call(self, rewriter: Rewriter, signature: Narrow) -> list[Any]:
         """Encodes the operands of a function whose signature changes, and decodes its results."""
         op = rewriter.op
         types = [
             self._stored(rewriter, result.type, kind) if kind else result.type
             for result, kind in zip(op.results, signature.results, strict=True)
         ]
-        values = rewriter.make_like(_encoded(rewriter, op.operands, signature.arguments), types)
+        values = rewriter.make_like(_encoded(rewriter, op.operands, signature.operands), types)
         return [
             kind.decoded(Tensor(rewriter, value)).value if kind else value
             for value, kind in zip(values, signature.results, strict=True)
@@ -374,7 +349,7 @@ class _Change:
             for at, value in enumerate(_encoded(before_end, end.operands, signature.results)):
                 end.operation.operands[at] = value
             first = Rewriter(self._whole.provider, block.operations[0].operation, {})
-            for argument, kind in zip(block.arguments, signature.arguments, strict=True):
+            for argument, kind in zip(block.arguments, signature.operands, strict=True):
                 if kind:
                     argument.set_type(self._stored(first, argument.type, kind))
                     made = len(first.made)
@@ -382,23 +357,14 @@ class _Change:
                     argument.replace_all_uses_except(value, first.made[made:])
             types = ([each.type for each in values] for values in (block.arguments, end.operands))
             function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(*types))
-            self._note_signature(function, name, signature)
-
-    def _note_signature(self, function: Operation, name: str, signature: _Signature) -> None:
-        place = source_of(function.location)
-        for at, kind in enumerate(signature.arguments):
-            if kind:
-                stated = f"argument {at} of @{name} takes {kind.stored} in place of {kind.element}: give {kind.feed}"
-                self._whole.notes.add_at("func.func", place, stated, "type")
-        for at, kind in enumerate(signature.results):
-            if kind:
-                stated = f"result {at} of @{name} is {kind.stored} in place of {kind.element}: read {kind.read}"
-                self._whole.notes.add_at("func.func", place, stated, "type")
-
-
-def _is_private(function: Operation) -> bool:
-    held = function.attributes
-    return "sym_visibility" in held and str(held["sym_visibility"].value) == "private"
+            for at, kind in enumerate(signature.operands):
+                if kind:
+                    takes = f"argument {at} of @{name} takes {kind.stored} in place of {kind.element}: give {kind.feed}"
+                    self._whole.notes.add(function, takes, "type")
+            for at, kind in enumerate(signature.results):
+                if kind:
+                    gives = f"result {at} of @{name} is {kind.stored} in place of {kind.element}: read {kind.read}"
+                    self._whole.notes.add(function, gives, "type")
 
 
 def _encoded(rewriter: Rewriter, values: Iterable[Any], kinds: Iterable[HeldType | None]) -> list[Any]:

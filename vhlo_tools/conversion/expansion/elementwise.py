@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from vhlo_tools.conversion.patterns import Build
 from vhlo_tools.conversion.rewriter import MatchFailure, Rewriter
-from vhlo_tools.conversion.tensor import constant_like
-
-# Values that several expansions build, of static and of dynamic shapes
-
-
-def elementwise(rewriter: Rewriter, name: str, *operands: Any) -> Any:
-    """The result has the type of the first operand."""
-    return rewriter.make(f"stablehlo.{name}", operands, operands[0].type)
-
-
-def in_wider_float(rewriter: Rewriter, value: Any, compute: Callable[[Any], Any]) -> Any:
-    """Computes in f32 if the type of the value is a narrower float."""
-    element = value.type.element_type
-    if getattr(element, "width", 32) >= 32:
-        return compute(value)
-    return rewriter.convert(compute(rewriter.convert(value, rewriter.type("f32"))), element)
-
+from vhlo_tools.conversion.tensor import Tensor, tensors
 
 # The attribute ``result_accuracy`` of elementary functions other than exponential, introduced in 1.10.0
 #
@@ -43,17 +27,8 @@ def in_wider_float(rewriter: Rewriter, value: Any, compute: Callable[[Any], Any]
 # promises, the section "Accuracy" of its specification: "does not provide guarantees about numerical accuracy".
 
 _OPS: Final = (
-    "cbrt",
-    "cosine",
-    "exponential_minus_one",
-    "log",
-    "log_plus_one",
-    "logistic",
-    "rsqrt",
-    "sine",
-    "sqrt",
-    "tan",
-    "tanh",
+    *("cbrt", "cosine", "exponential_minus_one", "log", "log_plus_one", "logistic"),
+    *("rsqrt", "sine", "sqrt", "tan", "tanh"),
 )
 
 
@@ -105,34 +80,21 @@ EXPONENTIAL_ACCURACY_RELAXED: Final[Mapping[str, Build]] = {"stablehlo.exponenti
 def _tan(rewriter: Rewriter) -> Sequence[Any]:
     if asked := asked_accuracy(rewriter):
         raise MatchFailure(f"it asks for {asked}, which is not known of a quotient")
-    value = rewriter.operand(0)
+    (value,) = tensors(rewriter)
     if rewriter.is_complex(value.type):
-        return [_of_complex(rewriter, value)]
-    return [in_wider_float(rewriter, value, lambda wide: _of_real(rewriter, wide))]
+        return [_tan_of_complex(value)]
+    wide = value.convert(rewriter.type("f32")) if getattr(value.element, "width", 32) < 32 else value
+    return [(wide.apply("sine") / wide.apply("cosine")).convert(value.element).value]
 
 
-def _of_real(rewriter: Rewriter, value: Any) -> Any:
-    sine, cosine = (elementwise(rewriter, name, value) for name in ("sine", "cosine"))
-    return elementwise(rewriter, "divide", sine, cosine)
-
-
-def _of_complex(rewriter: Rewriter, value: Any) -> Any:
-    def op(name: str, *operands: Any) -> Any:
-        return elementwise(rewriter, name, *operands)
-
-    part_type = rewriter.tensor(rewriter.shape(value.type), value.type.element_type.element_type)
-    a, b = (rewriter.make(f"stablehlo.{name}", [value], part_type) for name in ("real", "imag"))
-    one = constant_like(rewriter, a, 1)
-    sine, cosine, tanh = op("sine", a), op("cosine", a), op("tanh", b)
-    size = op("abs", b)
-    falling = op("exponential", op("negate", op("add", size, size)))
-    half = op("divide", op("add", falling, falling), op("add", one, falling))
-    # 4 e / (1 + e)² as 2 e / (1 + e) times 2 / (1 + e).
-    steep = op("multiply", half, op("divide", op("add", one, one), op("add", one, falling)))
-    below = op("multiply", sine, tanh)
-    below = op("add", op("multiply", cosine, cosine), op("multiply", below, below))
-    real = op("divide", op("multiply", op("multiply", sine, cosine), steep), below)
-    return rewriter.make("stablehlo.complex", [real, op("divide", tanh, below)], value.type)
+def _tan_of_complex(value: Tensor) -> Any:
+    a, b = value.part("real"), value.part("imag")
+    sine, cosine, tanh, size = a.apply("sine"), a.apply("cosine"), b.apply("tanh"), b.apply("abs")
+    falling = (size + size).apply("negate").apply("exponential")
+    more, leaning = falling + 1, sine * tanh
+    below = cosine * cosine + leaning * leaning
+    parts = [(sine * cosine * (falling * 4 / (more * more)) / below).value, (tanh / below).value]
+    return value.rewriter.make("stablehlo.complex", parts, value.type)
 
 
 TANGENT_EXACT: Final[Mapping[str, Build]] = {"stablehlo.tan": _tan}
@@ -160,41 +122,27 @@ def _compare(rewriter: Rewriter) -> Sequence[Any] | None:
     attributes = rewriter.op.attributes
     if "compare_type" not in attributes or "WEAKORDER" not in str(attributes["compare_type"]):
         return None
-    one, other = rewriter.operands()
     # "#stablehlo<comparison_direction EQ>"
     direction = str(attributes["comparison_direction"]).rstrip(">").split()[-1]
+    of_floats = rewriter.attribute("#stablehlo<comparison_type FLOAT>")
 
-    def compared(how: str, left: Any, right: Any) -> Any:
-        return rewriter.make(
-            "stablehlo.compare",
-            [left, right],
-            rewriter.op.results[0].type,
-            comparison_direction=rewriter.attribute(f"#stablehlo<comparison_direction {how}>"),
-            compare_type=rewriter.attribute("#stablehlo<comparison_type FLOAT>"),
-        )
+    def compared(how: str, left: Any, right: Any) -> Tensor:
+        return Tensor(rewriter, rewriter.compare(how, left, right, compare_type=of_floats))
 
-    def is_nan(value: Any) -> Any:
-        return compared("NE", value, value)
-
-    def both(left: Any, right: Any) -> Any:
-        return elementwise(rewriter, "and", left, right)
-
-    def negated(value: Any) -> Any:
-        return elementwise(rewriter, "not", value)
-
-    plain = compared(direction, one, other)
+    plain = compared(direction, *rewriter.operands())
+    one, other = (compared("NE", value, value) for value in rewriter.operands())
     match direction:
         case "NE":
-            return [both(plain, negated(both(is_nan(one), is_nan(other))))]
+            found = plain & (one & other).apply("not")
         case "EQ":
-            besides = both(is_nan(one), is_nan(other))
+            found = plain | one & other
         case "LT":
-            besides = both(is_nan(other), negated(is_nan(one)))
+            found = plain | other & one.apply("not")
         case "GT":
-            besides = both(is_nan(one), negated(is_nan(other)))
+            found = plain | one & other.apply("not")
         case _:
-            besides = is_nan(other if direction == "LE" else one)
-    return [elementwise(rewriter, "or", plain, besides)]
+            found = plain | (other if direction == "LE" else one)
+    return [found.value]
 
 
 WEAK_ORDER_EXACT: Final[Mapping[str, Build]] = {"stablehlo.compare": _compare}

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from typing import Any
 
-from vhlo_tools.bindings import MLIRFailure, ModuleOp, Provider, source_of
+from vhlo_tools.bindings import MLIRFailure, ModuleOp, Operation, Provider, source_of
 from vhlo_tools.compat import ExpansionPolicy
-from vhlo_tools.conversion.expansion.whole_module import ModuleExpansion, WholeModule
 from vhlo_tools.conversion.patterns import Build, Refuse, apply_patterns, patterns_of
 from vhlo_tools.conversion.rewriter import Notes, values_of
 from vhlo_tools.errors import DowngradeError
@@ -18,6 +17,24 @@ from vhlo_tools.program import place_of
 from vhlo_tools.records import dataclass
 from vhlo_tools.spec import Expansion, Feature, known_features
 from vhlo_tools.version import Version
+
+
+@dataclass(frozen=True, slots=True)
+class WholeModule:
+    """The context of an expansion that rewrites a whole module, because it changes more than ops with its feature."""
+
+    provider: Provider
+    module: ModuleOp
+    target: Version  # its features may remain
+    policy: ExpansionPolicy
+    notes: Notes
+    refuse: Refuse  # for a use that remains
+    #: types of the values before the first expansion of a whole module, collected once
+    types: Callable[[], frozenset[Any]]
+
+
+#: An expansion of a whole module; it changes nothing if the module does not use its feature.
+ModuleExpansion = Callable[[WholeModule], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,31 +58,35 @@ def expand_module(
 ) -> Expanded:
     """Rewrites in place, newer features first, so that an expansion may leave a feature to another expansion."""
     notes: list[Finding] = []
-    refusals = _inexpressible(target)
-    names = _names(provider, module)
-    types = cache(partial(_types, provider, module))
+    newer = (feature for feature in known_features() if feature.introduced > target.minor_release)
+    # The reasons are shown where a program uses the features.
+    refusals = [Refusal(each.id, None, each.inexpressible) for each in newer if each.inexpressible]
+
+    def refuse(op: Operation, reason: str) -> None:
+        refusals.append(Refusal(feature.id, source_of(op.location), reason))
+
+    @cache
+    def names() -> frozenset[str]:
+        return frozenset(str(op.name) for op in provider.walk(module))
+
+    @cache
+    def types() -> frozenset[Any]:
+        return frozenset(value.type for op in provider.walk(module) for value in values_of(op))
+
     for feature, expansion in policy.allowed(target):
         builds = _builds(expansion)
         told = _ExpansionNotes(name, feature, expansion, target)
         if callable(builds):
-            refused = _refusing(feature, refusals)
-            builds(WholeModule(provider, module, target, policy, told, refused, types))
+            builds(WholeModule(provider, module, target, policy, told, refuse, types))
             if told.findings:
                 _verify(provider, module, name, feature, target)
-        elif not names.isdisjoint(builds):
-            refused = _refusing(feature, refusals)
-            apply_patterns(provider, module, patterns_of(builds), told, refuse=_of_op(refused))
+        elif not names().isdisjoint(builds):
+            apply_patterns(provider, module, patterns_of(builds), told, refuse=refuse)
         if told.findings:
-            names = _names(provider, module)
+            names.cache_clear()
             types.cache_clear()
             notes += told.findings
     return Expanded(tuple(notes), tuple(refusals))
-
-
-def _inexpressible(target: Version) -> list[Refusal]:
-    """The reasons are shown where a program uses the features."""
-    newer = [feature for feature in known_features() if feature.introduced > target.minor_release]
-    return [Refusal(feature.id, None, feature.inexpressible) for feature in newer if feature.inexpressible]
 
 
 def _verify(provider: Provider, module: ModuleOp, name: str, feature: Feature, target: Version) -> None:
@@ -85,22 +106,6 @@ def _builds(expansion: Expansion) -> Mapping[str, Build] | ModuleExpansion:
     return builds
 
 
-def _refusing(feature: Feature, refusals: list[Refusal]) -> Callable[[SourceLocation | None, str], None]:
-    return lambda location, reason: refusals.append(Refusal(feature.id, location, reason))
-
-
-def _names(provider: Provider, module: ModuleOp) -> set[str]:
-    return {str(op.name) for op in provider.walk(module)}
-
-
-def _of_op(refused: Callable[[SourceLocation | None, str], None]) -> Refuse:
-    return lambda op, reason: refused(source_of(op.location), reason)
-
-
-def _types(provider: Provider, module: ModuleOp) -> frozenset[Any]:
-    return frozenset(value.type for op in provider.walk(module) for value in values_of(op))
-
-
 class _ExpansionNotes(Notes):
     def __init__(self, program: str, feature: Feature, expansion: Expansion, target: Version) -> None:
         super().__init__(program)
@@ -112,15 +117,7 @@ class _ExpansionNotes(Notes):
         feature = self._feature
         given_up = self._expansion.gives_up
         effect = f"{self._expansion.effect}: gives up {given_up}" if given_up else self._expansion.effect
-        self.findings.append(
-            Finding(
-                feature.id,
-                "note",
-                feature.kind,
-                f"{message}, because StableHLO {feature.introduced} introduced {feature.title} ({effect})",
-                op=op,
-                location=place_of(location, self.program),
-                introduced=feature.introduced,
-                target=self._target,
-            )
-        )
+        message = f"{message}, because StableHLO {feature.introduced} introduced {feature.title} ({effect})"
+        place = place_of(location, self.program)
+        found = Finding(feature.id, "note", feature.kind, message, op, place, feature.introduced, self._target)
+        self.findings.append(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from vhlo_tools.conversion.patterns import Build
@@ -77,10 +78,7 @@ def _converted(rewriter: Rewriter, groups: int, indices: int = 0) -> Sequence[An
         raise MatchFailure(f"{len(operands)} operands for {count} results")
     for value, type_ in zip(operands, types, strict=False):
         _check(rewriter, value.type, type_)
-    kept = range(count, count + indices)
-    targets = [
-        None if at in kept else types[(at if at < count else at - indices) % count] for at in range(len(operands))
-    ]
+    targets = [*types, *[None] * indices, *types * (groups - 1)]
     values = [
         value if type_ is None else rewriter.convert(value, type_.element_type)
         for value, type_ in zip(operands, targets, strict=True)
@@ -101,45 +99,30 @@ def _check(rewriter: Rewriter, *types: Any) -> None:
             raise MatchFailure(f"elements of type {type_.element_type}, which convert does not support")
 
 
-def _pairs(rewriter: Rewriter) -> Sequence[Any] | None:
-    """Operands: inputs, then an initial value for each."""
-    return _converted(rewriter, 2)
-
-
-def _alone(rewriter: Rewriter) -> Sequence[Any] | None:
-    return _converted(rewriter, 1)
-
-
-def _scatter(rewriter: Rewriter) -> Sequence[Any] | None:
-    """Operands: inputs, then the indices, then updates for each input."""
-    return _converted(rewriter, 2, indices=1)
-
-
 def _select_and_scatter(rewriter: Rewriter) -> Sequence[Any] | None:
     """Operands: the operand, the source that is scattered, and the initial value."""
     narrow, wide = rewriter.op.operands[0].type, rewriter.op.results[0].type
+    elements = narrow.element_type, wide.element_type
     if not _is_mixed([rewriter.op.operands[0]], [wide]):
         return None
     _check(rewriter, narrow, wide)
     compared = rewriter.op.regions[0].blocks[0].arguments[0].type.element_type
-    if compared == narrow.element_type and not _holds(wide.element_type, narrow.element_type):
-        raise MatchFailure(f"{wide.element_type} does not hold every {narrow.element_type} that select compares")
+    fewer, more = (getattr(getattr(each, "element_type", each), "width", 0) for each in elements)
+    if compared == elements[0] and (fewer >= more or [*map(str, elements)] == ["f8E8M0FNU", "f16"]):
+        raise MatchFailure(f"{elements[1]} does not hold every {elements[0]} that select compares")
     (result,) = _converted(rewriter, 3) or ()
     if compared != wide.element_type:
         rewriter.convert_arguments(result.owner.regions[0].blocks[0], wide.element_type)
     return [result]
 
 
-def _holds(wide: Any, narrow: Any) -> bool:
-    bits = [getattr(getattr(each, "element_type", each), "width", 0) for each in (wide, narrow)]
-    return bits[0] > bits[1] and (str(wide), str(narrow)) != ("f16", "f8E8M0FNU")
-
+_PAIRS: Final = partial(_converted, groups=2)  # operands: inputs, then an initial value for each
 
 MIXED_REDUCTION_EXACT: Final[Mapping[str, Build]] = {
-    "stablehlo.all_reduce": _alone,
-    "stablehlo.reduce": _pairs,
-    "stablehlo.reduce_scatter": _alone,
-    "stablehlo.reduce_window": _pairs,
-    "stablehlo.scatter": _scatter,
+    "stablehlo.all_reduce": partial(_converted, groups=1),
+    "stablehlo.reduce": _PAIRS,
+    "stablehlo.reduce_scatter": partial(_converted, groups=1),
+    "stablehlo.reduce_window": _PAIRS,
+    "stablehlo.scatter": partial(_converted, groups=2, indices=1),  # inputs, the indices, updates for each input
     "stablehlo.select_and_scatter": _select_and_scatter,
 }

@@ -22,7 +22,7 @@ from vhlo_tools.conversion.expansion.element_types import (
     rounded,
     single_op,
 )
-from vhlo_tools.conversion.expansion.whole_module import ModuleExpansion, WholeModule
+from vhlo_tools.conversion.expansion.expanding import ModuleExpansion
 from vhlo_tools.conversion.rewriter import Rewriter
 from vhlo_tools.conversion.tensor import Tensor, select
 from vhlo_tools.records import dataclass
@@ -91,7 +91,7 @@ _SCALES_BIAS: Final = 127
 def rounded_to(value: Tensor, format_: Format) -> Tensor:
     """The numbers are of f32 or f64, and remain of that type."""
     exponent_bits = 11 if value.element == value.rewriter.type("f64") else 8
-    normal = _reduced(value, exponent_bits, format_.mantissa)
+    normal = Tensor(value.rewriter, value.rewriter.reduced_precision(value.value, exponent_bits, format_.mantissa))
     subnormal = (value * (1 / format_.least)).apply("round_nearest_even") * format_.least
     result = select(value.apply("abs").compare("LT", format_.least_normal), subnormal, normal)
     if format_.beyond == "greatest":
@@ -102,13 +102,6 @@ def rounded_to(value: Tensor, format_: Format) -> Tensor:
     if format_.not_a_number is None:
         result = select(value.compare("EQ", value), result, -0.0)
     return result if format_.signed_zero else select(result.compare("EQ", 0.0), 0.0, result)
-
-
-def _reduced(value: Tensor, exponent_bits: int, mantissa_bits: int) -> Tensor:
-    rewriter = value.rewriter
-    held = {"exponent_bits": exponent_bits, "mantissa_bits": mantissa_bits}
-    attributes = {name: rewriter.attribute(f"{number} : i32") for name, number in held.items()}
-    return Tensor(rewriter, rewriter.make("stablehlo.reduce_precision", [value.value], value.type, **attributes))
 
 
 def encoded(value: Tensor, format_: Format) -> Tensor:
@@ -165,16 +158,12 @@ def _looked_up(bits: Tensor, numbers: np.ndarray[Any, Any]) -> Tensor:
     table = rewriter.dense(rewriter.tensor(numbers.shape, element), numbers)
     shape = rewriter.shape(bits.type)
     where = f"collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = {len(shape)}"
-    return Tensor(
-        rewriter,
-        rewriter.make(
-            "stablehlo.gather",
-            [table, bits.convert(rewriter.integer(32)).value],
-            rewriter.tensor(shape, element),
-            dimension_numbers=rewriter.attribute(f"#stablehlo.gather<{where}>"),
-            slice_sizes=rewriter.integers([1]),
-        ),
-    )
+    held = {
+        "dimension_numbers": rewriter.attribute(f"#stablehlo.gather<{where}>"),
+        "slice_sizes": rewriter.integers([1]),
+    }
+    operands = [table, bits.convert(rewriter.integer(32)).value]
+    return Tensor(rewriter, rewriter.make("stablehlo.gather", operands, rewriter.tensor(shape, element), **held))
 
 
 # Floats of at most eight bits, held in a wider float that has all their values
@@ -210,16 +199,15 @@ _STORED: Final = "ui8"
 _FEED: Final = "array.view(np.uint8)"
 
 
-def _as_wide(value: Tensor, least: str) -> Tensor:
+def as_wide(value: Tensor, least: str) -> Tensor:
     """In ``least``, or in f64 if they are of it, with the same values as far as the type has them."""
-    rewriter = value.rewriter
     real = value.part("real")
-    return real if str(real.element) == "f64" else real.convert(rewriter.type(least))
+    return real if str(real.element) == "f64" else real.convert(value.rewriter.type(least))
 
 
 def _of_format(element: str, format_: Format) -> HeldType:
     def converted(value: Tensor) -> Tensor:
-        return rounded_to(_as_wide(value, "f32"), format_).convert(value.rewriter.type("f32"))
+        return rounded_to(as_wide(value, "f32"), format_).convert(value.rewriter.type("f32"))
 
     return _held_type(
         element,
@@ -233,15 +221,8 @@ def _of_format(element: str, format_: Format) -> HeldType:
 
 
 def _held_type(element: str, numpy: Any, held: str, **functions: Callable[[Tensor], Tensor]) -> HeldType:
-    return HeldType(
-        element=element,
-        numpy=numpy,
-        held=held,
-        stored=_STORED,
-        feed=_FEED,
-        read=f"it with result.view(ml_dtypes.{numpy.__name__})",
-        **functions,
-    )
+    read = f"it with result.view(ml_dtypes.{numpy.__name__})"
+    return HeldType(element=element, numpy=numpy, held=held, stored=_STORED, feed=_FEED, read=read, **functions)
 
 
 _TYPES: Final[Mapping[str, HeldType]] = {
@@ -251,7 +232,7 @@ _TYPES: Final[Mapping[str, HeldType]] = {
         SCALES_NUMPY,
         "f64",
         rounded=scale_of,
-        converted=lambda value: scale_of(_as_wide(value, "f64")),
+        converted=lambda value: scale_of(as_wide(value, "f64")),
         encoded=scale_bits,
         decoded=scale_decoded,
     ),
@@ -280,10 +261,8 @@ def _bitcast(rewriter: Rewriter, narrow: Narrow) -> Sequence[Any]:
 
 def _check_bitcast(op: Operation, narrow: Narrow) -> str | None:
     types = [str(value.type.element_type) for value in (op.operands[0], op.results[0])]
-    kinds = (*narrow.operands, *narrow.results)
-    if all(kind is not None or type_ in _EIGHT_BITS for kind, type_ in zip(kinds, types, strict=True)) and all(
-        kind is None or kind.element.startswith("f8") for kind in kinds
-    ):
+    kinds = zip((*narrow.operands, *narrow.results), types, strict=True)
+    if all(kind.element.startswith("f8") if kind else type_ in _EIGHT_BITS for kind, type_ in kinds):
         return None
     return "elements of another number of bits than 8 share the bits of several"
 
@@ -364,18 +343,14 @@ _BOTH: Final[Rules] = {
 }
 
 
-def _left(names: Sequence[str], reason: str) -> Rules:
-    """Leaves the ops to the relaxed expansion."""
-    return _named(names, Rule(check=lambda op, narrow: reason))
-
-
 _EXACT: Final[Rules] = {
     **_BOTH,
     **_named(_ROUNDED, Rule(computed, _check_arithmetic)),
     **_named(_PRODUCTS, Rule(_product, _check_product)),
     **_named(_REDUCTIONS, Rule(computed, _check_choice, body_remains=True)),
     **_named(["compare"], Rule(check=_check_order)),
-    **_left(_ELEMENTARY, "how its results are rounded is up to the implementation"),
+    # Left to the relaxed expansion.
+    **_named(_ELEMENTARY, Rule(check=lambda op, narrow: "how its results are rounded is up to the implementation")),
 }
 _RELAXED: Final[Rules] = {
     **_BOTH,
@@ -387,11 +362,8 @@ _RELAXED: Final[Rules] = {
 
 def _expansions(*elements: str) -> tuple[ModuleExpansion, ModuleExpansion]:
     """Return the exact and the relaxed expansion."""
-    return partial(_change, elements=elements, rules=_EXACT), partial(_change, elements=elements, rules=_RELAXED)
-
-
-def _change(whole: WholeModule, elements: Sequence[str], rules: Rules) -> None:
-    change_elements(whole, [_TYPES[element] for element in elements], rules)
+    kinds = [_TYPES[element] for element in elements]
+    return partial(change_elements, kinds=kinds, rules=_EXACT), partial(change_elements, kinds=kinds, rules=_RELAXED)
 
 
 # Introduced in 0.10.0, 0.11.0 and 1.7.0, and those of microscaling formats in 1.8.0.

@@ -37,7 +37,7 @@ from vhlo_tools.conversion.expansion.element_types import (
     rounded,
     single_op,
 )
-from vhlo_tools.conversion.expansion.whole_module import WholeModule
+from vhlo_tools.conversion.expansion.expanding import WholeModule
 from vhlo_tools.conversion.rewriter import Rewriter
 from vhlo_tools.conversion.tensor import Tensor
 

@@ -32,50 +32,20 @@ _SIGN: Final = "!quant.uniform<"
 _OF_STORAGE: Final = ("bitcast_convert", "get_dimension_size")
 
 #: Ops that move elements, and have the same effect on the integers if the scales remain.
-_MOVE: Final = (
-    "broadcast",
-    "broadcast_in_dim",
-    "dynamic_broadcast_in_dim",
-    "dynamic_reshape",
-    "reshape",
-    "transpose",
-)
+_MOVE: Final = "broadcast", "broadcast_in_dim", "dynamic_broadcast_in_dim", "dynamic_reshape", "reshape", "transpose"
 
 #: Ops that compute.
-_COMPUTE: Final = (
-    "add",
-    "convolution",
-    "dot",
-    "dot_general",
-    "dynamic_conv",
-    "uniform_dequantize",
-    "uniform_quantize",
-)
+_COMPUTE: Final = "add", "convolution", "dot", "dot_general", "dynamic_conv", "uniform_dequantize", "uniform_quantize"
 
 #: Ops that pass values on to or from other blocks.
 _PASS_ON: Final = (
-    "func.call",
-    "func.return",
-    *(
-        f"stablehlo.{name}"
-        for name in (
-            "case",
-            "composite",
-            "custom_call",
-            "get_tuple_element",
-            "if",
-            "infeed",
-            "outfeed",
-            "recv",
-            "return",
-            "send",
-            "tuple",
-            "while",
-        )
-    ),
+    *("func.call", "func.return", "stablehlo.case", "stablehlo.composite", "stablehlo.custom_call"),
+    *("stablehlo.get_tuple_element", "stablehlo.if", "stablehlo.infeed", "stablehlo.outfeed", "stablehlo.recv"),
+    *("stablehlo.return", "stablehlo.send", "stablehlo.tuple", "stablehlo.while"),
 )
 
-_Compute = Callable[[Rewriter, list[Any], list[Quantization | None], list[Quantization | None]], Sequence[Any]]
+_Kinds = list[Quantization | None]
+_Compute = Callable[[Rewriter, list[Any], _Kinds, _Kinds], Sequence[Any]]
 
 
 def _expanding(compute: _Compute) -> Build:
@@ -126,25 +96,18 @@ def _stored(rewriter: Rewriter, type_: Any, quantization: Quantization | None) -
     return rewriter.tensor(rewriter.shape(type_), rewriter.type(quantization.storage))
 
 
-def _of_storage(
-    rewriter: Rewriter, given: list[Any], takes: list[Quantization | None], gives: list[Quantization | None]
-) -> Sequence[Any]:
+def _of_storage(rewriter: Rewriter, given: list[Any], takes: _Kinds, gives: _Kinds) -> Sequence[Any]:
     types = [_stored(rewriter, value.type, each) for value, each in zip(rewriter.op.results, gives, strict=True)]
     return rewriter.make_like(given, types)
 
 
-def _move(
-    rewriter: Rewriter, given: list[Any], takes: list[Quantization | None], gives: list[Quantization | None]
-) -> Sequence[Any]:
+def _move(rewriter: Rewriter, given: list[Any], takes: _Kinds, gives: _Kinds) -> Sequence[Any]:
     # The number of the dimension may change.
-    if len({replace(each, axis=None) for each in (*takes, *gives) if each}) == 1:
-        return _of_storage(rewriter, given, takes, gives)
-    return _compute(rewriter, given, takes, gives)
+    are_same = len({replace(each, axis=None) for each in (*takes, *gives) if each}) == 1
+    return (_of_storage if are_same else _compute)(rewriter, given, takes, gives)
 
 
-def _compute(
-    rewriter: Rewriter, given: list[Any], takes: list[Quantization | None], gives: list[Quantization | None]
-) -> Sequence[Any]:
+def _compute(rewriter: Rewriter, given: list[Any], takes: _Kinds, gives: _Kinds) -> Sequence[Any]:
     numbers = [_numbers(rewriter, value, each) for value, each in zip(given, takes, strict=True)]
     results = rewriter.op.results
     if str(rewriter.op.name) not in ("stablehlo.uniform_dequantize", "stablehlo.uniform_quantize"):
@@ -178,9 +141,7 @@ def _of_numbers(rewriter: Rewriter, numbers: Any, type_: Any, quantization: Quan
     return rewriter.make("stablehlo.uniform_quantize", [numbers], type_)
 
 
-def _constant(
-    rewriter: Rewriter, given: list[Any], takes: list[Quantization | None], gives: list[Quantization | None]
-) -> Sequence[Any]:
+def _constant(rewriter: Rewriter, given: list[Any], takes: _Kinds, gives: _Kinds) -> Sequence[Any]:
     return [stored_constant(rewriter, _stored(rewriter, rewriter.op.results[0].type, gives[0]))]
 
 

@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any, Final
 
 from vhlo_tools.bindings import Operation, functions_of, named_attributes, source_of
-from vhlo_tools.conversion.expansion.whole_module import WholeModule
+from vhlo_tools.conversion.expansion.expanding import WholeModule
 from vhlo_tools.conversion.patterns import discardable
 from vhlo_tools.conversion.shardy import (
     drop_shardy,
@@ -30,22 +30,11 @@ from vhlo_tools.version import Version
 # Source: ``shardy/dialect/sdy/ir/ops.td`` and ``docs/sharding_representation.md`` in openxla/shardy.
 
 #: The ops of StableHLO whose results depend on the device, or on what other devices compute.
-_OF_DEVICES: Final = frozenset(
-    f"stablehlo.{name}"
-    for name in (
-        "all_gather",
-        "all_reduce",
-        "all_to_all",
-        "collective_broadcast",
-        "collective_permute",
-        "collective_reduce",
-        "partition_id",
-        "recv",
-        "reduce_scatter",
-        "replica_id",
-        "send",
-    )
-)
+_OF_DEVICES: Final = {
+    *("stablehlo.all_gather", "stablehlo.all_reduce", "stablehlo.all_to_all", "stablehlo.collective_broadcast"),
+    *("stablehlo.collective_permute", "stablehlo.collective_reduce", "stablehlo.partition_id", "stablehlo.recv"),
+    *("stablehlo.reduce_scatter", "stablehlo.replica_id", "stablehlo.send"),
+}
 #: The ops of Shardy whose operand has another value on each device, which only reductions add up.
 _REDUCTIONS: Final = frozenset(
     f"sdy.{name}" for name in ("all_reduce", "reduce_scatter", "replicated_to_unreduced", "sharded_to_unreduced")
@@ -59,10 +48,9 @@ def _drop(whole: WholeModule) -> None:
     refusals = [(op, reason) for op in ops for reason in _reasons(op)] if several else []
     for op, reason in refusals:
         whole.refuse(op, reason)
-    # MLIR invalidates them on erasure.
-    is_dropped = bool(shardy) and not refusals
-    del ops, shardy
-    if is_dropped:
+    if shardy and not refusals:
+        # MLIR invalidates them on erasure.
+        del ops, shardy
         drop_shardy(whole.provider, whole.module, whole.notes)
 
 
@@ -75,7 +63,8 @@ def _reasons(op: Operation) -> Iterator[str]:
         yield f"{name} has another operand on each device"
     elif name == "sdy.manual_computation" and _has_parts(op):
         yield f"the body of {name} runs once for each part of the values that it takes or returns"
-    if any("unreduced={" in text for text in _texts(op)):
+    held = [attribute for _, attribute in named_attributes(op.attributes)] if is_of_shardy(op) else []
+    if any("unreduced={" in str(each) for each in (*held, *(each.value for each in shardy_attributes(op)))):
         yield f"{name} has a sharding with unreduced axes: its value is the sum of those of several devices"
     if any(each.side for each in shardy_attributes(op)) and not is_readable(op):
         yield f"an argument or a result of {name} has attributes that the bindings cannot read"
@@ -86,12 +75,6 @@ def _has_parts(op: Operation) -> bool:
     *_, end = block.operations
     sides = ((op.operands, block.arguments), (op.results, end.operation.operands))
     return any(one.type != other.type for side in sides for one, other in zip(*side, strict=True))
-
-
-def _texts(op: Operation) -> Iterator[str]:
-    if is_of_shardy(op):
-        yield from (str(each) for _, each in named_attributes(op.attributes))
-    yield from (str(each.value) for each in shardy_attributes(op))
 
 
 SHARDY_DROPPED_RELAXED: Final = _drop
@@ -130,14 +113,16 @@ _RULES_SINCE: Final = Version("1.10.9")
 _RULE: Final = "sdy.sharding_rule"
 _BODY: Final = "xla.sdy.manual_computation_body"
 #: The ops of Shardy that have this form.
-_OPS: Final = frozenset(
-    f"sdy.{name}"
-    for name in ("constant", "manual_computation", "mesh", "return", "sharding_constraint", "sharding_group")
-)
+_OPS: Final = {
+    *("sdy.constant", "sdy.manual_computation", "sdy.mesh", "sdy.return"),
+    *("sdy.sharding_constraint", "sdy.sharding_group"),
+}
 #: The attributes of Shardy of ops of other dialects that have this form.
 _ATTRIBUTES: Final = frozenset({"sdy.sharding", _RULE})
 _ENTRY: Final = "main"
 _CUSTOM_CALL: Final = "stablehlo.custom_call"
+#: The target of a constraint.
+_CONSTRAINT: Final = "Sharding"
 
 
 def _to_round_trip(whole: WholeModule) -> None:
@@ -270,7 +255,7 @@ class _Writer:
 
     def _constraint(self, op: Operation) -> str:
         value, told = op.operands[0], {_SHARDING: _of_one(str(op.attributes["sharding"]))}
-        made = self._custom_call(op, "Sharding", [value], [value.type], told, effect=False)
+        made = self._custom_call(op, _CONSTRAINT, [value], [value.type], told)
         return self._replace(op, made.results, made)
 
     def _group(self, op: Operation) -> str:
@@ -306,16 +291,14 @@ class _Writer:
         ir, block = self._ir, op.regions[0].blocks[0]
         *_, end = block.operations
         returned = list(end.operation.operands)
-        name = next(each for each in _names() if each not in self._functions)
+        # The first names are those that XLA gives.
+        names = (f"{_BODY}_{number}" if number >= 0 else _BODY for number in count(-1))
+        name = next(each for each in names if each not in self._functions)
         self._functions.add(name)
         type_ = ir.FunctionType.get([each.type for each in block.arguments], [each.type for each in returned])
-        function = ir.Operation.create(
-            "func.func",
-            attributes={"sym_name": ir.StringAttr.get(name), "function_type": ir.TypeAttr.get(type_)},
-            regions=1,
-            loc=op.location,
-            ip=ir.InsertionPoint(self._whole.module.operation.regions[0].blocks[0]),
-        )
+        held = {"sym_name": ir.StringAttr.get(name), "function_type": ir.TypeAttr.get(type_)}
+        point = ir.InsertionPoint(self._whole.module.operation.regions[0].blocks[0])
+        function = ir.Operation.create("func.func", attributes=held, regions=1, loc=op.location, ip=point)
         block.append_to(function.regions[0])
         made = self._make(end, "func.return", returned, [])
         self._replace(end, [], made)
@@ -326,28 +309,15 @@ class _Writer:
 
     def _make(self, at: Any, name: str, operands: Sequence[Any], types: Sequence[Any], **attributes: Any) -> Any:
         """Builds the op in front of ``at``, with its location."""
-        point = self._ir.InsertionPoint(at.operation)
-        return self._ir.Operation.create(
-            name,
-            results=list(types),
-            operands=list(operands),
-            attributes=attributes,
-            loc=at.operation.location,
-            ip=point,
-        )
+        point, place = self._ir.InsertionPoint(at.operation), at.operation.location
+        create = self._ir.Operation.create
+        return create(name, list(types), list(operands), attributes=attributes, loc=place, ip=point)
 
     def _custom_call(
-        self,
-        at: Any,
-        target: str,
-        operands: Sequence[Any],
-        types: Sequence[Any],
-        told: Mapping[str, str],
-        *,
-        effect: bool = True,
+        self, at: Any, target: str, operands: Sequence[Any], types: Sequence[Any], told: Mapping[str, str]
     ) -> Any:
         """Builds the call in front of ``at``; one with an effect is neither removed nor merged with another."""
-        attributes = {"has_side_effect": self._ir.BoolAttr.get(True)} if effect else {}
+        attributes = {"has_side_effect": self._ir.BoolAttr.get(True)} if target != _CONSTRAINT else {}
         name = self._ir.StringAttr.get(target)
         made = self._make(at, _CUSTOM_CALL, operands, types, call_target_name=name, **attributes)
         self._tell(made, told)
@@ -359,7 +329,8 @@ class _Writer:
             result.replace_all_uses_with(value)
         for name, attribute in discardable(op.operation).items():
             if name == _FRONTEND:
-                attribute = self._told(op.operation.attributes, dict(_texts_of(heir.attributes)))
+                own = named_attributes(heir.attributes[_FRONTEND]) if _FRONTEND in heir.attributes else ()
+                attribute = self._told(op.operation.attributes, {key: each.value for key, each in own})
             heir.attributes[name] = attribute
         return str(heir.name)
 
@@ -370,17 +341,6 @@ class _Writer:
         texts = {name: self._ir.StringAttr.get(text) for name, text in told.items()}
         present = dict(named_attributes(held[_FRONTEND])) if _FRONTEND in held else {}
         return self._ir.DictAttr.get(present | texts)
-
-
-def _names() -> Iterator[str]:
-    """The first names are those that XLA gives."""
-    yield _BODY
-    yield from (f"{_BODY}_{number}" for number in count())
-
-
-def _texts_of(held: Any) -> Iterator[tuple[str, str]]:
-    if _FRONTEND in held:
-        yield from ((name, each.value) for name, each in named_attributes(held[_FRONTEND]))
 
 
 def _of_one(sharding: str) -> str:
