@@ -150,7 +150,9 @@ def find_tablegen(program: Path | None = None, include: Path | None = None) -> T
         raise InvalidSpecificationError(f"{include} has no {_BASE}: name the folder of MLIR's TableGen files")
     names = ["llvm-tblgen", *(f"llvm-tblgen-{number}" for number in range(_NEWEST, _OLDEST - 1, -1))]
     wanted = [str(program)] if program is not None else names
-    programs = [Path(found) for name in wanted if (found := shutil.which(name))]
+    # A distribution may have one without MLIR's files in front of one that has them.
+    folders = [None] if program is not None else os.get_exec_path()
+    programs = [Path(found) for name in wanted for folder in folders if (found := shutil.which(name, path=folder))]
     if not programs:
         what = f"{program} is no program" if program is not None else "there is no llvm-tblgen"
         raise InvalidSpecificationError(f"{what}: {_INSTALL}")

@@ -38,9 +38,9 @@ def test_it_is_the_shortest(seed: int) -> None:
 def test_many_equal_things_with_few_edits_are_fast() -> None:
     one = [0, 1, 2, 3] * 25_000
     other = [*one[:40_000], 9, *one[40_000:60_000], *one[60_001:]]
-    start = time.perf_counter()
+    start = time.process_time()
     pairs = align(one, other)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     assert pairs is not None
     assert len(pairs) == len(one) - 1
 
