@@ -230,10 +230,7 @@ def test_memory_that_is_passed_twice_is_protected(engine: Any) -> None:
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (
-            lambda array: np.require(array, requirements=["O"])[:],
-            "it is a view of the memory of another array",
-        ),
+        (lambda array: np.require(array, requirements=["O"])[:], "it is a view of the memory of another array"),
         (lambda array: array.astype(">f4"), "it does not have the type of the parameter, and was converted"),
         (lambda array: np.repeat(array, 2)[::2], "it does not have the type of the parameter, and was converted"),
     ],

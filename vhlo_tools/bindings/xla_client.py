@@ -90,7 +90,7 @@ CALLBACK_TARGET: Final = "xla_ffi_python_cpu_callback"
 _OPTIONS: Final[dict[str, str]] = {
     # Kernels of YNNPACK: jaxlib 0.10.2 computes wrong products and crashes on sums of products of rank 7, and 0.12.0.1
     # still ignores the base dilation of a `reduce_window`.
-    "xla_cpu_experimental_ynn_fusion_type": "",
+    "xla_cpu_experimental_ynn_fusion_type": ""
 }
 _UNKNOWN_OPTION: Final = re.compile(r"No such compile option: '(\w+)'")
 

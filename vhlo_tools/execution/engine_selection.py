@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from vhlo_tools.bindings import MLIRFailure, Module, Operation
+from vhlo_tools.bindings import MLIRFailure, Module
 from vhlo_tools.conversion import make_plain
 from vhlo_tools.errors import EngineError, EngineTimeoutError
 from vhlo_tools.execution.executable import Executable
 from vhlo_tools.execution.handlers import Handler
-from vhlo_tools.execution.isolated import bytecode_of, call_isolated
+from vhlo_tools.execution.isolated import bytecode_of, call_isolated, module_here
 from vhlo_tools.execution.lowering.lowering import fit, lower
 from vhlo_tools.execution.reference.known_calls import known_handler
 from vhlo_tools.execution.reference.preparation import check_runnable, estimated_steps
 from vhlo_tools.execution.stepping.local_steps import has_host_ops
-from vhlo_tools.execution.values import main_of, parse_value_type, valid_module
-from vhlo_tools.program import Program, explain_failure, load_program
+from vhlo_tools.execution.values import main_of, signature_of, valid_module
+from vhlo_tools.program import Program, explain_failure
 
 #: The operations on elements per second of the interpreter, as measured on matrix products, and the limit of the time
 #: that it may need.
@@ -60,13 +60,10 @@ def _refusal(program: Program, module: Module, handlers: Mapping[str, Handler] |
     """The reason as far as it is known without inputs."""
     provider, name = program.provider, program.name
     if has_host_ops(provider, module):
-        targets = (each.attributes["call_target_name"].value for each in provider.walk(module) if _is_call(each))
-        unhandled = [each for each in targets if each not in (handlers or {}) and known_handler(each) is None]
-        return (
-            f"no handler for custom calls of {', '.join(dict.fromkeys(unhandled))} on the interpreter"
-            if unhandled
-            else None
-        )
+        calls = (each for each in provider.walk(module) if str(each.name) == "stablehlo.custom_call")
+        targets = dict.fromkeys(each.attributes["call_target_name"].value for each in calls)
+        unhandled = ", ".join(each for each in targets if each not in (handlers or {}) and known_handler(each) is None)
+        return f"no handler for custom calls of {unhandled} on the interpreter" if unhandled else None
     try:
         refusal: str | None = call_isolated(
             _REFUSAL, name, memoryview(bytecode_of(provider, module)), provider.prefix, name
@@ -78,13 +75,8 @@ def _refusal(program: Program, module: Module, handlers: Mapping[str, Handler] |
 
 def refusal_here(bytecode: memoryview, provider: str, name: str) -> str | None:
     """Called in a child process, because rewriting may crash."""
-    program = load_program(bytes(bytecode), name=name, provider=provider, trusted=True)
-    bindings = program.provider
-    module = bindings.as_module(program.load())
-    function_type = main_of(module, name).attributes["function_type"].value
-    arguments, results = (
-        [parse_value_type(str(each)) for each in types] for types in (function_type.inputs, function_type.results)
-    )
+    bindings, module = module_here(bytecode, provider, name)
+    arguments, results = signature_of(main_of(module, name))
     try:
         plain = bindings.as_module(make_plain(bindings, module, name))
         if "?" in bindings.text(plain, largest_constant=0):
@@ -97,7 +89,3 @@ def refusal_here(bytecode: memoryview, provider: str, name: str) -> str | None:
     except MLIRFailure as failure:
         return explain_failure(name, bindings, failure)
     return None
-
-
-def _is_call(op: Operation) -> bool:
-    return str(op.name) == "stablehlo.custom_call"

@@ -16,7 +16,7 @@ from vhlo_tools.execution.iree_engine import IreeEngine
 from vhlo_tools.execution.isolated import bytecode_of
 from vhlo_tools.execution.probes import Probe
 from vhlo_tools.execution.protocols import Engine, EngineName, Ran, Values
-from vhlo_tools.execution.reference.engine import EVALUATION, IsolatedProgram, IsolatedSegments
+from vhlo_tools.execution.reference.engine import EVALUATION, IsolatedProgram
 from vhlo_tools.execution.stepping.device_steps import has_manual
 from vhlo_tools.execution.stepping.stepper import Stepper, needs_stepping
 from vhlo_tools.execution.xla.engine import XlaEngine
@@ -29,8 +29,7 @@ class ReferenceEngine:
     def __init__(self, program: Program, handlers: Mapping[str, Handler] | None = None) -> None:
         provider = program.provider
         self._isolated = IsolatedProgram(bytecode_of(provider, program.load()), provider.prefix, program.name)
-        self._segments = IsolatedSegments()
-        self._stepper = Stepper(program, handlers, self._segments.evaluate, isolated=True)
+        self._stepper = Stepper(program, handlers, isolated=True)
         self._is_stepped = needs_stepping(program)
 
     def prepare(self, shapes: Sequence[tuple[int, ...]], timeout: float | None = None) -> None:
@@ -44,7 +43,7 @@ class ReferenceEngine:
         timeout: float | None = None,
         probe: Probe | None = None,
     ) -> list[list[np.ndarray[Any, Any] | None]]:
-        self._segments.timeout = self._stepper.timeout = timeout
+        self._stepper.timeout = timeout
         return self._stepper.run_parallel(inputs, replicas, partitions, probe)
 
     def call(self, arrays: Sequence[np.ndarray[Any, Any]], timeout: float | None) -> list[np.ndarray[Any, Any] | None]:
@@ -81,7 +80,7 @@ class ReferenceEngine:
                 # rewritten in the child: stepping rewrites the program in the same way.
                 if error.op != EVALUATION:
                     raise
-        self._segments.timeout = self._stepper.timeout = timeout
+        self._stepper.timeout = timeout
         return self._stepper.run(arrays, probe)
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, cast
 
@@ -11,11 +10,11 @@ import numpy as np
 
 from vhlo_tools.bindings import (
     IsolatedIreeProgram,
-    MLIRFailure,
     Module,
     Operation,
     Provider,
     compile_with_iree,
+    functions_of,
     iree_version,
     require_iree,
 )
@@ -23,7 +22,7 @@ from vhlo_tools.conversion import make_plain, patterns_of
 from vhlo_tools.errors import EngineCrashError, EngineError, EngineTimeoutError
 from vhlo_tools.execution.donation import Aliased, Buffer
 from vhlo_tools.execution.handlers import Handler, refusal
-from vhlo_tools.execution.isolated import bytecode_of, call_isolated, limits_of, named
+from vhlo_tools.execution.isolated import bytecode_of, call_isolated, limits_of, module_here, naming
 from vhlo_tools.execution.lowering.patterns import annotated, apply_required, declared, placed_unless
 from vhlo_tools.execution.lowering.shapes import has_bounds, is_dynamic, refine, release_bounds, wrap_main
 from vhlo_tools.execution.lowering.types import is_quantized, store_quantized
@@ -31,10 +30,9 @@ from vhlo_tools.execution.op_traits import ops_where
 from vhlo_tools.execution.probes import Probe
 from vhlo_tools.execution.protocols import Ran, Values
 from vhlo_tools.execution.reference.calling_convention import convert_input, convert_results
-from vhlo_tools.execution.values import ArgumentType, ValueType, main_of, parse_value_type
+from vhlo_tools.execution.values import ArgumentType, explained, main_of, signature_of
 from vhlo_tools.execution.xla.preparation import CallGraph
-from vhlo_tools.program import Program, explain_failure, load_program
-from vhlo_tools.records import dataclass
+from vhlo_tools.program import Program
 from vhlo_tools.version import Version
 
 # Preparation of programs for IREE: plain StableHLO, whose ``main`` exchanges numbers that numpy and IREE both have
@@ -58,21 +56,13 @@ _PLACEMENTS: Final = patterns_of(
 )
 
 
-def signature(main: Operation) -> tuple[list[ValueType], list[ValueType]]:
-    function_type = main.attributes["function_type"].value
-    inputs, results = function_type.inputs, function_type.results
-    return [parse_value_type(str(each)) for each in inputs], [parse_value_type(str(each)) for each in results]
-
-
 def artifact_here(
     bytecode: memoryview, provider: str, name: str, version: str, shapes: Sequence[tuple[int, ...]] | None
 ) -> bytes:
     """Called in a child process; ``shapes`` of the array arguments resolve dynamic shapes, ``None`` keeps these."""
-    program = load_program(bytes(bytecode), name=name, provider=provider, trusted=True)
-    bindings = program.provider
-    module = bindings.as_module(program.load())
-    arguments, results = signature(main_of(module, name))
-    try:
+    bindings, module = module_here(bytecode, provider, name)
+    arguments, results = signature_of(main_of(module, name))
+    with explained(bindings, name, "cannot be rewritten for IREE"):
         module = bindings.as_module(make_plain(bindings, module, name))
         apply_required(bindings, module, _PLACEMENTS, name)
         _check_ops(bindings, module, name)
@@ -85,20 +75,15 @@ def artifact_here(
         if shapes is not None:
             tensors = [each for each in arguments if isinstance(each, ArgumentType)]
             refine(bindings, module, _converted_types(tensors, shapes))
-        _drop_attributes(module)
+        # A run on one device depends on no discardable attribute of a function, and IREE reads some.
+        for function in functions_of(module).values():
+            for attribute in ("arg_attrs", "res_attrs"):
+                if attribute in function.attributes:
+                    del function.attributes[attribute]
         bindings.verify(module)
-    except MLIRFailure as failure:
-        said = explain_failure(name, bindings, failure)
-        raise EngineError(f"{name} cannot be rewritten for IREE: {said}", failure.diagnostics) from failure
     target = min(Version(version), bindings.library.current)
-    try:
+    with explained(bindings, name, f"has no form in StableHLO {target}, the newest that the installed IREE reads"):
         return bindings.serialize(module, target, allow_other_dialects=True)
-    except MLIRFailure as failure:
-        said = explain_failure(name, bindings, failure)
-        raise EngineError(
-            f"{name} has no form in StableHLO {target}, the newest that the installed IREE reads: {said}",
-            failure.diagnostics,
-        ) from failure
 
 
 def _check_ops(provider: Provider, module: Module, name: str) -> None:
@@ -127,15 +112,6 @@ def _converted_types(tensors: Sequence[ArgumentType], shapes: Sequence[tuple[int
     return types
 
 
-def _drop_attributes(module: Module) -> None:
-    """A run on one device depends on no discardable attribute of a function, and IREE reads some."""
-    for op in module.body.operations:
-        inner: Any = op.operation
-        for name in ("arg_attrs", "res_attrs"):
-            if name in inner.attributes:
-                del inner.attributes[name]
-
-
 # Programs compiled by IREE for the CPU, and run on one device
 
 _PREPARE: Final = "vhlo_tools.execution.iree_engine:artifact_here"
@@ -155,12 +131,12 @@ class IreeEngine:
             )
         self._name, self._provider = program.name, program.provider
         module = program.provider.as_module(program.load())
-        self._arguments, self._results = signature(main_of(module, program.name))
+        self._arguments, self._results = signature_of(main_of(module, program.name))
         self._is_dynamic = is_dynamic(program.provider.text(module, largest_constant=0))
         self._bytecode = bytecode_of(program.provider, module)
         #: The program compiled for inputs of any shapes, and for those that it could not be compiled for otherwise.
-        self._any: _Compiled | None = None
-        self._compiled: dict[Shapes, _Compiled] = {}
+        self._any: IsolatedIreeProgram | None = None
+        self._compiled: dict[Shapes, IsolatedIreeProgram] = {}
 
     def prepare(self, shapes: Sequence[tuple[int, ...]], timeout: float | None = None) -> None:
         self._compile(tuple(shapes), timeout)
@@ -192,11 +168,11 @@ class IreeEngine:
             for array, tensor in zip(given, tensors, strict=True)
             for one in convert_input(array, tensor)
         ]
-        with self._explained():
-            found = compiled.program.call(converted, limits_of(timeout))
-        return convert_results(found, compiled.results)
+        with naming(self._name, "IREE"):
+            found = compiled.call(converted, limits_of(timeout))
+        return convert_results(found, self._results)
 
-    def _compile(self, shapes: Shapes, timeout: float | None) -> _Compiled:
+    def _compile(self, shapes: Shapes, timeout: float | None) -> IsolatedIreeProgram:
         if self._any is not None:
             return self._any
         if (known := self._compiled.get(shapes)) is not None:
@@ -205,40 +181,21 @@ class IreeEngine:
             try:
                 self._any = self._compiled_for(None, timeout)
                 return self._any
-            except (EngineCrashError, EngineTimeoutError):
-                raise
-            except EngineError:
-                if not self._is_dynamic:
+            except EngineError as error:
+                if not self._is_dynamic or isinstance(error, EngineCrashError | EngineTimeoutError):
                     raise
         # IREE has fewer of the ops of dynamic shapes: those of static ones, which follow from the inputs, may do.
         self._compiled[shapes] = self._compiled_for(shapes, timeout)
         return self._compiled[shapes]
 
-    def _compiled_for(self, shapes: Shapes | None, timeout: float | None) -> _Compiled:
+    def _compiled_for(self, shapes: Shapes | None, timeout: float | None) -> IsolatedIreeProgram:
         prefix, version = self._provider.prefix, str(iree_version())
         source = memoryview(self._bytecode)
         artifact = call_isolated(_PREPARE, self._name, source, prefix, self._name, version, shapes, timeout=timeout)
-        with self._explained():
+        with naming(self._name, "IREE"):
             binary = compile_with_iree(self._name, artifact, limits_of(timeout))
-        return _Compiled(IsolatedIreeProgram(self._name, binary, _exchanged(self._results)), self._results)
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except (EngineCrashError, EngineTimeoutError) as error:
-            raise named(error, self._name, "IREE") from error
-
-
-@dataclass(frozen=True, slots=True)
-class _Compiled:
-    program: IsolatedIreeProgram
-    results: Sequence[ValueType]  # of the program's own main
-
-
-def _exchanged(results: Sequence[ValueType]) -> list[tuple[str, tuple[int | None, ...]]]:
-    types: list[tuple[str, tuple[int | None, ...]]] = []
-    for each in results:
-        if isinstance(each, ArgumentType):
-            types += [(each.converted_dtype().name, each.shape)] * (2 if each.conversion == "parts" else 1)
-    return types
+        types: list[tuple[str, tuple[int | None, ...]]] = []
+        for each in self._results:
+            if isinstance(each, ArgumentType):
+                types += [(each.converted_dtype().name, each.shape)] * (2 if each.conversion == "parts" else 1)
+        return IsolatedIreeProgram(self._name, binary, types)

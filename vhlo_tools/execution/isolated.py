@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from vhlo_tools.bindings import Executed, IsolatedXlaProgram, ModuleOp, Placed, Provider, XlaSource, compiled, isolation
+from vhlo_tools.bindings import (
+    Executed,
+    IsolatedXlaProgram,
+    Module,
+    ModuleOp,
+    Placed,
+    Provider,
+    XlaSource,
+    compiled,
+    isolation,
+)
 from vhlo_tools.errors import EngineCrashError, EngineTimeoutError
+from vhlo_tools.printable import printable
+from vhlo_tools.program import load_program
 
 # Calls in a child process, for work on which the library may crash: rewriting and running programs
 #
@@ -29,101 +43,74 @@ def limits_of(timeout: float | None) -> isolation.Limits:
 
 def call_isolated(function: str, name: str, *arguments: Any, timeout: float | None = None) -> Any:
     """``function`` is ``package.module:function``; errors that it raises pass through."""
-    try:
+    with naming(name):
         return isolation.call(function, *arguments, limits=limits_of(timeout))
+
+
+def module_here(bytecode: memoryview, provider: str, name: str) -> tuple[Provider, Module]:
+    """Called in a child process, which trusts what it is given."""
+    program = load_program(bytes(bytecode), name=name, provider=provider, trusted=True)
+    return program.provider, program.provider.as_module(program.load())
+
+
+@contextmanager
+def naming(name: str, engine: str | None = None) -> Iterator[None]:
+    """Errors of a child say what it ran; ``engine`` is ``None`` for work that the engine xla does without."""
+    try:
+        yield
     except (EngineCrashError, EngineTimeoutError) as error:
-        raise named(error, name) from error
+        said = f"{name}: {error}" if engine is None else f"{name}: {engine}: {error}"
+        if isinstance(error, EngineTimeoutError):
+            instead = ", or use the engine xla" if engine is None else ""
+            said = f"{said}: increase the time limit (timeout=, --timeout){instead}"
+        raise with_message(error, said) from error
 
 
-def named(
-    error: EngineCrashError | EngineTimeoutError, name: str, engine: str | None = None
+def with_message(
+    error: EngineCrashError | EngineTimeoutError, message: str, op: str | None = None
 ) -> EngineCrashError | EngineTimeoutError:
-    """``engine`` is ``None`` for work that the engine xla does without."""
-    if engine is not None:
-        name = f"{name}: {engine}"
-    if isinstance(error, EngineTimeoutError):
-        instead = ", or use the engine xla" if engine is None else ""
-        said = f"{name}: {error}: increase the time limit (timeout=, --timeout){instead}"
-        return EngineTimeoutError(said, seconds=error.seconds, op=error.op, cpu_seconds=error.cpu_seconds)
-    return EngineCrashError(
-        f"{name}: {error}", signal=error.signal, exit_code=error.exit_code, op=error.op, output=error.output
-    )
+    changed = copy(error)
+    changed.args = (printable(message),)
+    changed.op = op or error.op
+    return changed
 
 
 # Programs that XLA has compiled, in child processes or in this process
 
 
-class LoadedProgram(Protocol):
+class LoadedProgram:
+    """``timeout`` applies only to a child process."""
+
+    def __init__(
+        self, source: XlaSource, callbacks: Sequence[Any], *, in_process: bool, timeout: float | None = None
+    ) -> None:
+        self._name, self._is_here = source.name, in_process
+        if in_process:
+            self._program: Any = compiled(source, callbacks)
+            return
+        self._program = isolated = IsolatedXlaProgram(source, callbacks)
+        with naming(self._name, "XLA"):
+            isolated.prepare(limits_of(timeout))
+
     def call(self, inputs: Sequence[Any], timeout: float | None) -> list[Any]:
         """Arrays of the host, results read-only; with several devices, a sequence of arrays for each."""
-
-    def execute(self, arguments: Sequence[Placed], timeout: float | None) -> Executed:
-        """Runs on one device, where results stay; arguments of an ended child are a :class:`BufferDeletedError`."""
-
-
-def load(
-    source: XlaSource, callbacks: Sequence[Any], *, in_process: bool, timeout: float | None = None
-) -> LoadedProgram:
-    """``timeout`` applies only to a child process."""
-    if in_process:
-        return _Local(compiled(source, callbacks))
-    program = _Isolated(source, callbacks)
-    program.prepare(timeout)
-    return program
-
-
-class _Local:
-    def __init__(self, program: Any) -> None:
-        self._program = program
-
-    def call(self, inputs: Sequence[Any], timeout: float | None) -> list[Any]:
-        results: list[Any] = self._program.call(inputs)
-        return results
-
-    def execute(self, arguments: Sequence[Placed], timeout: float | None) -> Executed:
-        executed: Executed = self._program.execute(arguments)
-        return executed
-
-
-class _Isolated:
-    def __init__(self, source: XlaSource, callbacks: Sequence[Any]) -> None:
-        self._name = source.name
-        self._program = IsolatedXlaProgram(source, callbacks)
-
-    def prepare(self, timeout: float | None) -> None:
-        try:
-            self._program.prepare(limits_of(timeout))
-        except (EngineCrashError, EngineTimeoutError) as error:
-            raise self._named(error) from error
-
-    def call(self, inputs: Sequence[Any], timeout: float | None) -> list[Any]:
-        try:
+        results: list[Any]
+        if self._is_here:
+            results = self._program.call(inputs)
+            return results
+        with naming(self._name, "XLA"):
             results = self._program.call(inputs, limits_of(timeout))
-        except (EngineCrashError, EngineTimeoutError) as error:
-            raise self._named(error) from error
         for each in results:
             for array in each if isinstance(each, list) else [each]:
                 array.flags.writeable = False
         return results
 
     def execute(self, arguments: Sequence[Placed], timeout: float | None) -> Executed:
-        try:
-            return self._program.execute(arguments, limits_of(timeout))
-        except (EngineCrashError, EngineTimeoutError) as error:
-            raise self._named(error) from error
-
-    def _named(self, error: EngineCrashError | EngineTimeoutError) -> EngineCrashError | EngineTimeoutError:
-        if isinstance(error, EngineTimeoutError):
-            return EngineTimeoutError(
-                f"{self._name}: XLA: {error}: increase the time limit (timeout=, --timeout)",
-                seconds=error.seconds,
-                op=error.op,
-                cpu_seconds=error.cpu_seconds,
-            )
-        return EngineCrashError(
-            f"{self._name}: XLA: {error}",
-            signal=error.signal,
-            exit_code=error.exit_code,
-            op=error.op,
-            output=error.output,
-        )
+        """Runs on one device, where results stay; arguments of an ended child are a :class:`BufferDeletedError`."""
+        executed: Executed
+        if self._is_here:
+            executed = self._program.execute(arguments)
+            return executed
+        with naming(self._name, "XLA"):
+            executed = self._program.execute(arguments, limits_of(timeout))
+        return executed

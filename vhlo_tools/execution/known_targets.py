@@ -195,10 +195,7 @@ LAPACK: Final[Mapping[str, Rule]] = {
         Signature((_MATRIX,), (_MATRIX, f"i32 * {_LEAST}", _INFO)),
     ),
     **_rules(
-        "geqrf",
-        _ALL,
-        "one matrix, and returns its QR decomposition",
-        Signature((_MATRIX,), (_MATRIX, f"T * {_LEAST}")),
+        "geqrf", _ALL, "one matrix, and returns its QR decomposition", Signature((_MATRIX,), (_MATRIX, f"T * {_LEAST}"))
     ),
     **_rules(
         "geqp3",
@@ -311,12 +308,7 @@ _FLOATS: Final = ("f16", "bf16", "f32", "f64")
 _COMPLEX: Final = ("complex<f32>", "complex<f64>")
 _INTEGERS: Final = tuple(f"{sign}{bits}" for sign in ("i", "ui") for bits in (8, 16, 32, 64))
 
-_SAME: Final = Rule(
-    "one tensor, and returns it",
-    (Signature(("T *",), ("T *",)),),
-    configuration=ANY,
-    aliases=None,
-)
+_SAME: Final = Rule("one tensor, and returns it", (Signature(("T *",), ("T *",)),), configuration=ANY, aliases=None)
 _MANUAL: Final = Rule(
     "one tensor, and returns a tensor of as many dimensions and the same element type",
     (Signature(("T ~",), ("T ~",)),),
@@ -333,16 +325,7 @@ _ASSERTION: Final = Rule(
 
 #: Calls that the toolkit replaces or computes in Python: annotations and assertions.
 _OF_TOOLKIT: Final = {
-    **dict.fromkeys(
-        (
-            "LayoutConstraint",
-            "MoveToDevice",
-            "MoveToHost",
-            "Sharding",
-            "annotate_device_placement",
-        ),
-        _SAME,
-    ),
+    **dict.fromkeys(("LayoutConstraint", "MoveToDevice", "MoveToHost", "Sharding", "annotate_device_placement"), _SAME),
     **dict.fromkeys(("SPMDFullToShardShape", "SPMDShardToFullShape"), _MANUAL),
     "dce_sink": _NOTHING,
     "xla.sdy.FuncResultSharding": replace(_SAME, configuration=FrontendAttribute("xla.sdy.sharding")),

@@ -133,8 +133,7 @@ def _laid_out(program: Program, replicas: int | None, partitions: int | None) ->
     """The grid, the number of sequences of inputs, and the reason for that number."""
     module = valid_module(program)
     grid = Grid(
-        _count(module, "mhlo.num_replicas", replicas, "replicas"),
-        _count(module, _PARTITIONS, partitions, "partitions"),
+        _count(module, "mhlo.num_replicas", replicas, "replicas"), _count(module, _PARTITIONS, partitions, "partitions")
     )
     if grid.size > _MOST_DEVICES:
         raise InvalidInputError(f"{grid.size} devices are too many: the limit is {_MOST_DEVICES} on one machine")

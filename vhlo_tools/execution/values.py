@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from vhlo_tools.aliasing import Alias, AliasConfig, Donor, Shape, ShapeIndex, Signature, Tuple, format_index, leaves
+from vhlo_tools.aliasing import (
+    Alias,
+    AliasConfig,
+    Donor,
+    Opaque,
+    Shape,
+    ShapeIndex,
+    Signature,
+    Tuple,
+    format_index,
+    leaves,
+)
 from vhlo_tools.bindings import MLIRFailure, Module, Operation, Provider, class_of, functions_of
 from vhlo_tools.errors import EngineError, InvalidInputError, InvalidProgramError
+from vhlo_tools.findings import Diagnostic
 from vhlo_tools.program import Program, explain_failure, write_module_aliases
 from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+    from vhlo_tools.execution.donation import Buffer
 
 # Flatten nested values to leaves, and nest leaves, by the shapes of a program
 
@@ -53,41 +68,36 @@ def nested_values(leaves: Iterator[Any], shapes: Sequence[Shape]) -> tuple[Any, 
 
 Conversion = Literal["direct", "parts", "bits", "wider"]
 
-_DIRECT: Final = {
-    "i1": "bool",
-    **{f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
-    **{f"ui{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
-    **{f"f{bits}": f"float{bits}" for bits in (16, 32, 64)},
-}
-_PARTS: Final = {"complex<f32>": ("complex64", "f32"), "complex<f64>": ("complex128", "f64")}
-# The dtypes of ml_dtypes, with the integer type that contains their bits.
-_BITS: Final = {
-    "bf16": ("bfloat16", "ui16"),
-    "f8E3M4": ("float8_e3m4", "ui8"),
-    "f8E4M3": ("float8_e4m3", "ui8"),
-    "f8E4M3B11FNUZ": ("float8_e4m3b11fnuz", "ui8"),
-    "f8E4M3FN": ("float8_e4m3fn", "ui8"),
-    "f8E4M3FNUZ": ("float8_e4m3fnuz", "ui8"),
-    "f8E5M2": ("float8_e5m2", "ui8"),
-    "f8E5M2FNUZ": ("float8_e5m2fnuz", "ui8"),
-    "f8E8M0FNU": ("float8_e8m0fnu", "ui8"),
-}
-# Types for which a wider type represents every number; none of these floats has a NaN or an infinity.
-_WIDER: Final = {
-    "i2": ("int2", "i8"),
-    "i4": ("int4", "i8"),
-    "ui2": ("uint2", "ui8"),
-    "ui4": ("uint4", "ui8"),
-    "f4E2M1FN": ("float4_e2m1fn", "f32"),
-    "f6E2M3FN": ("float6_e2m3fn", "f32"),
-    "f6E3M2FN": ("float6_e3m2fn", "f32"),
+#: Element type -> name of the dtype, conversion, and the element type that values are converted to.
+_TYPES: Final[Mapping[str, tuple[str, Conversion, str]]] = {
+    "i1": ("bool", "direct", "i1"),
+    **{f"i{bits}": (f"int{bits}", "direct", f"i{bits}") for bits in (8, 16, 32, 64)},
+    **{f"ui{bits}": (f"uint{bits}", "direct", f"ui{bits}") for bits in (8, 16, 32, 64)},
+    **{f"f{bits}": (f"float{bits}", "direct", f"f{bits}") for bits in (16, 32, 64)},
+    "complex<f32>": ("complex64", "parts", "f32"),
+    "complex<f64>": ("complex128", "parts", "f64"),
+    # Types of ml_dtypes, as the integer that contains their bits.
+    "bf16": ("bfloat16", "bits", "ui16"),
+    "f8E3M4": ("float8_e3m4", "bits", "ui8"),
+    "f8E4M3": ("float8_e4m3", "bits", "ui8"),
+    "f8E4M3B11FNUZ": ("float8_e4m3b11fnuz", "bits", "ui8"),
+    "f8E4M3FN": ("float8_e4m3fn", "bits", "ui8"),
+    "f8E4M3FNUZ": ("float8_e4m3fnuz", "bits", "ui8"),
+    "f8E5M2": ("float8_e5m2", "bits", "ui8"),
+    "f8E5M2FNUZ": ("float8_e5m2fnuz", "bits", "ui8"),
+    "f8E8M0FNU": ("float8_e8m0fnu", "bits", "ui8"),
+    # Types of ml_dtypes of which a wider type represents every number; none of these floats has a NaN or an infinity.
+    "i2": ("int2", "wider", "i8"),
+    "i4": ("int4", "wider", "i8"),
+    "ui2": ("uint2", "wider", "ui8"),
+    "ui4": ("uint4", "wider", "ui8"),
+    "f4E2M1FN": ("float4_e2m1fn", "wider", "f32"),
+    "f6E2M3FN": ("float6_e2m3fn", "wider", "f32"),
+    "f6E3M2FN": ("float6_e3m2fn", "wider", "f32"),
 }
 
 #: The element type of each dtype, by name.
-_ELEMENTS: Final = {
-    **{dtype: element for element, dtype in _DIRECT.items()},
-    **{dtype: element for element, (dtype, _) in (*_PARTS.items(), *_BITS.items(), *_WIDER.items())},
-}
+_ELEMENTS: Final = {dtype: element for element, (dtype, _, _) in _TYPES.items()}
 
 _TENSOR: Final = re.compile(
     r"tensor<((?:(?:[0-9]+|\?)x)*)(!quant\.uniform<(?:[^<>]|<[^<>]*>)*>|[a-zA-Z][^,]*?)"
@@ -167,7 +177,7 @@ class ArgumentType:
 
     def converted_dtype(self) -> np.dtype[Any]:
         """Return the dtype of ``converted``."""
-        return np.dtype(_DIRECT[self.converted])
+        return np.dtype(_TYPES[self.converted][0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +194,15 @@ class TupleType:
 
 
 ValueType = ArgumentType | TokenType | TupleType
+
+
+def leaf_types(types: Iterable[ValueType]) -> Iterator[ArgumentType | TokenType]:
+    """The types, with the parts of tuples in place of these."""
+    for type_ in types:
+        if isinstance(type_, TupleType):
+            yield from leaf_types(type_.parts)
+        else:
+            yield type_
 
 
 def _tensor_text(shape: tuple[int | None, ...], element: str) -> str:
@@ -222,21 +241,10 @@ def parse_tensor_type(text: str) -> ArgumentType:
     element = storage = match[2]
     if stored := _STORAGE.match(element):
         storage = stored[1].replace("u", "ui")
-    if storage in _DIRECT:
-        conversion: Conversion = "direct"
-        name = converted = storage
-        dtype = np.dtype(_DIRECT[name])
-    elif storage in _PARTS:
-        conversion, (name, converted) = "parts", _PARTS[storage]
-        dtype = np.dtype(name)
-    elif storage in _BITS:
-        conversion, (name, converted) = "bits", _BITS[storage]
-        dtype = _ml_dtype(name, text)
-    elif storage in _WIDER:
-        conversion, (name, converted) = "wider", _WIDER[storage]
-        dtype = _ml_dtype(name, text)
-    else:
+    if storage not in _TYPES:
         raise EngineError(f"numpy cannot represent values of type {text}")
+    name, conversion, converted = _TYPES[storage]
+    dtype = _ml_dtype(name, text) if conversion in ("bits", "wider") else np.dtype(name)
     return ArgumentType(_tensor_text(shape, storage), shape, bounds, element, dtype, conversion, converted, storage)
 
 
@@ -289,14 +297,7 @@ def as_array(value: ArrayLike, wanted: ArgumentType, which: str) -> np.ndarray[A
     return array if array.flags.c_contiguous else np.ascontiguousarray(array).reshape(array.shape)
 
 
-class _Typed(Protocol):
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-    @property
-    def dtype(self) -> np.dtype[Any]: ...
-
-
-def fitting(value: _Typed, wanted: ArgumentType, which: str) -> None:
+def fitting(value: np.ndarray[Any, Any] | Buffer, wanted: ArgumentType, which: str) -> None:
     if value.dtype != wanted.dtype or not wanted.takes(value.shape):
         raise InvalidInputError(
             f"{which} is {value.dtype}{list(value.shape)}, but the program requires {wanted.dtype}[{wanted.sizes()}] "
@@ -329,18 +330,19 @@ def _from_numbers(value: ArrayLike, wanted: ArgumentType, which: str) -> np.ndar
 # Flattening of tuples of ``main``, for engines that exchange arrays only
 
 
-def flat_config(config: AliasConfig) -> AliasConfig:
-    numbers: dict[tuple[int, ShapeIndex], int] = {}
-    shapes: list[Shape] = []
-    for number, shape in enumerate(config.signature.parameters):
-        for index, leaf in leaves(shape):
-            numbers[number, index] = len(shapes)
-            shapes.append(leaf)
-    results = list(leaves(config.signature.result))
-    alone = len(results) == 1
-    places = {index: () if alone else (number,) for number, (index, _) in enumerate(results)}
+def flat_config(config: AliasConfig, *, tokens: bool = True) -> AliasConfig:
+    """Tuples become their leaves, of which tokens may be left out."""
+    parameters = [
+        (number, index, leaf)
+        for number, shape in enumerate(config.signature.parameters)
+        for index, leaf in leaves(shape)
+        if tokens or not isinstance(leaf, Opaque)
+    ]
+    numbers = {(number, index): place for place, (number, index, _) in enumerate(parameters)}
+    results = [each for each in leaves(config.signature.result) if tokens or not isinstance(each[1], Opaque)]
+    places = {index: () if len(results) == 1 else (number,) for number, (index, _) in enumerate(results)}
     return AliasConfig(
-        Signature.of_results(tuple(shapes), tuple(leaf for _, leaf in results)),
+        Signature.of_results(tuple(leaf for *_, leaf in parameters), tuple(leaf for _, leaf in results)),
         [
             Alias(places[each.output_index], numbers[each.parameter_number, each.parameter_index], (), each.kind)
             for each in config.aliases
@@ -354,63 +356,53 @@ def flatten_main(provider: Provider, module: Module, main: Operation, config: Al
     function_type = main.attributes["function_type"].value
     if not any(class_of(each) == "TupleType" for each in (*function_type.inputs, *function_type.results)):
         return
-    block = main.regions[0].blocks[0]
-    flatten = _Flattening(provider.ir)
+    ir, block = provider.ir, main.regions[0].blocks[0]
+    arguments, terminator = list(block.arguments), block.operations[len(block.operations) - 1]
     with main.context, main.location:
-        inputs = flatten.arguments(block)
-        results = flatten.returned(block.operations[len(block.operations) - 1])
-        # A run depends on no attributes of arguments and results, except aliases.
-        for name in ("arg_attrs", "res_attrs"):
-            if name in main.attributes:
-                del main.attributes[name]
-        main.attributes["function_type"] = provider.ir.TypeAttr.get(provider.ir.FunctionType.get(inputs, results))
+        # The ops that compose tuples must precede all uses.
+        with ir.InsertionPoint.at_block_begin(block):
+            for argument in arguments:
+                argument.replace_all_uses_with(_composed(ir, block, argument.type))
+        for _ in arguments:
+            block.erase_argument(0)
+        with ir.InsertionPoint(terminator):
+            results = [leaf for each in terminator.operands for leaf in _decomposed(ir, each)]
+            ir.Operation.create("func.return", operands=results)
+        terminator.operation.erase()
+        retype_main(ir, main, block.arguments, results)
     write_module_aliases(module.operation, flat_config(config), provider=provider)
 
 
-class _Flattening:
-    def __init__(self, ir: Any) -> None:
-        self._ir = ir
-
-    def arguments(self, block: Any) -> list[Any]:
-        """Replaces all arguments by their leaves, and returns the types of these."""
-        old = list(block.arguments)
-        # The ops that compose tuples must precede all uses.
-        with self._ir.InsertionPoint.at_block_begin(block):
-            for argument in old:
-                argument.replace_all_uses_with(self._taken(block, argument.type))
-        for _ in old:
-            block.erase_argument(0)
-        return [each.type for each in block.arguments]
-
-    def _taken(self, block: Any, type_: Any) -> Any:
-        if class_of(type_) != "TupleType":
-            return block.add_argument(type_, self._ir.Location.current)
-        elements = [self._taken(block, each) for each in _elements(type_)]
-        return self._ir.Operation.create("stablehlo.tuple", results=[type_], operands=elements).result
-
-    def returned(self, terminator: Any) -> list[Any]:
-        """Returns the leaves of all results from the function, and their types here."""
-        with self._ir.InsertionPoint(terminator):
-            values = [leaf for each in terminator.operands for leaf in self._given(each)]
-            self._ir.Operation.create("func.return", operands=values)
-        terminator.operation.erase()
-        return [each.type for each in values]
-
-    def _given(self, value: Any) -> list[Any]:
-        if class_of(value.type) != "TupleType":
-            return [value]
-        found: list[Any] = []
-        for number, type_ in enumerate(_elements(value.type)):
-            index = self._ir.IntegerAttr.get(self._ir.IntegerType.get_signless(32), number)
-            element = self._ir.Operation.create(
-                "stablehlo.get_tuple_element", results=[type_], operands=[value], attributes={"index": index}
-            )
-            found += self._given(element.result)
-        return found
+def _composed(ir: Any, block: Any, type_: Any) -> Any:
+    """A value of the type, of leaves that are new arguments."""
+    if class_of(type_) != "TupleType":
+        return block.add_argument(type_, ir.Location.current)
+    elements = [_composed(ir, block, type_.get_type(number)) for number in range(type_.num_types)]
+    return ir.Operation.create("stablehlo.tuple", results=[type_], operands=elements).result
 
 
-def _elements(type_: Any) -> list[Any]:
-    return [type_.get_type(number) for number in range(type_.num_types)]
+def _decomposed(ir: Any, value: Any) -> list[Any]:
+    type_ = value.type
+    if class_of(type_) != "TupleType":
+        return [value]
+    found: list[Any] = []
+    for number in range(type_.num_types):
+        index = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), number)
+        types = [type_.get_type(number)]
+        element = ir.Operation.create(
+            "stablehlo.get_tuple_element", results=types, operands=[value], attributes={"index": index}
+        )
+        found += _decomposed(ir, element.result)
+    return found
+
+
+def retype_main(ir: Any, main: Operation, arguments: Iterable[Any], results: Iterable[Any]) -> None:
+    """A run depends on no attributes of arguments and results, except aliases, which the caller writes anew."""
+    for name in ("arg_attrs", "res_attrs"):
+        if name in main.attributes:
+            del main.attributes[name]
+    types = [each.type for each in arguments], [each.type for each in results]
+    main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(*types))
 
 
 # The entry function of a program
@@ -419,15 +411,23 @@ def _elements(type_: Any) -> list[Any]:
 _DEEPEST: Final = 100
 
 
+@contextmanager
+def explained(
+    provider: Provider, name: str, how: str, error: Callable[[str, Sequence[Diagnostic]], Exception] = EngineError
+) -> Iterator[None]:
+    """A failure of the bindings becomes an error that says ``how`` the program ``name`` failed."""
+    try:
+        yield
+    except MLIRFailure as failure:
+        raise error(f"{name} {how}: {explain_failure(name, provider, failure)}", failure.diagnostics) from failure
+
+
 def valid_module(program: Program) -> Module:
     """A module from the caller may be unverified."""
     provider = program.provider
     module = provider.as_module(program.load())
-    try:
+    with explained(provider, program.name, "is not valid", InvalidProgramError):
         provider.verify(module)
-    except MLIRFailure as failure:
-        said = explain_failure(program.name, provider, failure)
-        raise InvalidProgramError(f"{program.name} is not valid: {said}", failure.diagnostics) from failure
     for symbol, op in functions_of(module).items():
         if (depth := _depth(str(op.attributes["function_type"]))) > _DEEPEST:
             raise EngineError(
@@ -459,6 +459,12 @@ def bind_first_argument(program: Program, number: int) -> Module:
         if "arg_attrs" in main.attributes:
             main.attributes["arg_attrs"] = ir.ArrayAttr.get(list(main.attributes["arg_attrs"])[1:])
     return module
+
+
+def signature_of(main: Operation) -> tuple[list[ValueType], list[ValueType]]:
+    types = main.attributes["function_type"].value
+    arguments, results = ([parse_value_type(str(each)) for each in side] for side in (types.inputs, types.results))
+    return arguments, results
 
 
 def main_of(module: Module, name: str) -> Operation:

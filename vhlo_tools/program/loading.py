@@ -10,12 +10,7 @@ from typing import Any, Final
 from vhlo_tools.artifact import Artifact, other_dialects
 from vhlo_tools.bindings import Context, MLIRFailure, Module, ModuleOp, Provider, get_provider, isolation, provider_of
 from vhlo_tools.bytecode import decode, decode_container, encode, release_alignment
-from vhlo_tools.errors import (
-    DowngradeError,
-    InvalidProgramError,
-    MalformedArtifactError,
-    UnsupportedFeatureError,
-)
+from vhlo_tools.errors import DowngradeError, InvalidProgramError, MalformedArtifactError, UnsupportedFeatureError
 from vhlo_tools.files import Buffer, Kind, Source, decode_jax_export, find_hlo_module, identify, view
 from vhlo_tools.program.attribute_encoding import decode_attributes, is_encoded
 from vhlo_tools.program.boolean_constants import in_other_form

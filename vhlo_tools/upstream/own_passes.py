@@ -147,12 +147,7 @@ def prepare(toolbox: Toolbox, operation: Any, pipeline: str) -> bool:
 OWN_PASSES: Final[Mapping[str, OwnPass]] = {
     each.name: each
     for each in (
-        OwnPass(
-            "inline",
-            "Puts functions, of any size, in the place of their calls",
-            None,
-            _inline,
-        ),
+        OwnPass("inline", "Puts functions, of any size, in the place of their calls", None, _inline),
         OwnPass(
             "interpreter-instrument-with-probe",
             "Inserts interpreter.probe ops in a StableHLO program.",

@@ -110,11 +110,7 @@ ANSWERED: Final = (
         arguments="%a: tensor<2xui64>",
     ),
     answered(
-        "cholesky",
-        np.linalg.cholesky(MATRIX),
-        f"%0 = stablehlo.cholesky %a, lower = true : {M}",
-        [MATRIX],
-        **OF_MATRIX,
+        "cholesky", np.linalg.cholesky(MATRIX), f"%0 = stablehlo.cholesky %a, lower = true : {M}", [MATRIX], **OF_MATRIX
     ),
     answered(
         "triangular_solve in batches",
@@ -251,8 +247,7 @@ REFUSED: Final = (
     collective("replica_id", "%0 = stablehlo.replica_id : tensor<ui32>", np.uint32(0), kind="tensor<ui32>"),
     collective("all_reduce", f"{summed('all_reduce')} {{{REPLICAS}}} : ({F32}) -> {F32}"),
     collective(
-        "reduce_scatter",
-        f"{summed('reduce_scatter')} {{{REPLICAS}, scatter_dimension = 0 : i64}} : ({F32}) -> {F32}",
+        "reduce_scatter", f"{summed('reduce_scatter')} {{{REPLICAS}, scatter_dimension = 0 : i64}} : ({F32}) -> {F32}"
     ),
     collective(
         "all_gather", f'%0 = "stablehlo.all_gather"(%a) {{all_gather_dim = 0 : i64, {REPLICAS}}} : ({F32}) -> {F32}'
@@ -274,10 +269,7 @@ REFUSED: Final = (
         f"%0 = stablehlo.constant dense_resource<weights> : {F32}",
     ),
     refused(
-        "an index result",
-        "numpy cannot represent values of type index",
-        "%0 = arith.constant 4 : index",
-        kind="index",
+        "an index result", "numpy cannot represent values of type index", "%0 = arith.constant 4 : index", kind="index"
     ),
     refused(
         "a tensor of indices",

@@ -198,8 +198,7 @@ def test_inputs_that_do_not_fit(inputs: list[Any], message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("element", "value"),
-    [("i8", 300), ("i8", -129), ("ui8", -1), ("i32", 1.5), ("i4", 9), ("ui2", 4), ("i1", 2)],
+    ("element", "value"), [("i8", 300), ("i8", -129), ("ui8", -1), ("i32", 1.5), ("i4", 9), ("ui2", 4), ("i1", 2)]
 )
 def test_numbers_that_an_integer_cannot_hold(element: str, value: float) -> None:
     with pytest.raises(vt.EngineError, match="contains numbers that .* cannot represent"):

@@ -168,11 +168,7 @@ class Worker:
         return self._outgoing.size + self._incoming.size
 
     def call(
-        self,
-        function: str,
-        arguments: tuple[object, ...],
-        limits: Limits,
-        functions: Sequence[Callable[..., Any]] = (),
+        self, function: str, arguments: tuple[object, ...], limits: Limits, functions: Sequence[Callable[..., Any]] = ()
     ) -> Any:
         """Call ``package.module:function`` in the child, which is terminated if no valid reply arrives.
 

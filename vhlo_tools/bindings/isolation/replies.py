@@ -427,13 +427,7 @@ def crash(
         message += ": the system may have terminated it because memory ran out"
     if said := _last_words(output):
         message += f"; it wrote: {said}"
-    return EngineCrashError(
-        message,
-        signal=name,
-        exit_code=exit_code if name is None else None,
-        op=op,
-        output=output,
-    )
+    return EngineCrashError(message, signal=name, exit_code=exit_code if name is None else None, op=op, output=output)
 
 
 def _last_words(output: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,7 +15,8 @@ from vhlo_tools.execution.lowering.shapes import has_bounds, is_dynamic, release
 from vhlo_tools.execution.lowering.types import has_narrow_floats, is_quantized, store_quantized, widen_narrow_floats
 from vhlo_tools.execution.values import ValueType
 
-__all__ = ["fit", "is_dynamic", "lower"]
+#: How a program failed whose ops cannot become those that the interpreter has.
+UNWRITABLE: Final = "cannot be rewritten for the reference interpreter"
 
 
 def fit(
@@ -39,12 +40,7 @@ def fit(
 
 
 def lower(
-    provider: Provider,
-    module: Module,
-    name: str,
-    handled: frozenset[str] = frozenset(),
-    *,
-    as_specified: bool = False,
+    provider: Provider, module: Module, name: str, handled: frozenset[str] = frozenset(), *, as_specified: bool = False
 ) -> None:
     """In place; custom calls of targets in ``handled`` are kept, although their meaning is known.
 

@@ -74,8 +74,7 @@ def _narrowed(value: Tensor, type_: Any) -> Any:
 
 
 NARROW_FLOAT_PATTERNS: Final = patterns_of(
-    {**dict.fromkeys(_REWRITTEN, _computed), "stablehlo.convert": _converted},
-    required=True,
+    {**dict.fromkeys(_REWRITTEN, _computed), "stablehlo.convert": _converted}, required=True
 )
 
 

@@ -9,17 +9,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from vhlo_tools.bindings import MLIRFailure, Module, Operation, Provider, get_provider, isolation
+from vhlo_tools.bindings import Module, isolation
 from vhlo_tools.conversion import make_plain
-from vhlo_tools.errors import EngineError, InvalidInputError, InvalidProgramError
-from vhlo_tools.execution.isolated import call_isolated, limits_of
-from vhlo_tools.execution.lowering.lowering import fit, lower
+from vhlo_tools.errors import InvalidInputError, InvalidProgramError
+from vhlo_tools.execution.isolated import call_isolated
+from vhlo_tools.execution.lowering.lowering import UNWRITABLE, fit, lower
 from vhlo_tools.execution.lowering.shapes import is_dynamic
 from vhlo_tools.execution.reference.calling_convention import convert_input, convert_results
 from vhlo_tools.execution.reference.preparation import check_runnable, fix_sizes, has_data_sizes
-from vhlo_tools.execution.stepping.steps import evaluate_here
-from vhlo_tools.execution.values import ValueType, as_arrays, main_of, parse_value_type
-from vhlo_tools.program import Program, explain_failure, load_program
+from vhlo_tools.execution.values import ValueType, as_arrays, explained, main_of, signature_of
+from vhlo_tools.program import Program, load_program
 
 # The reference interpreter, ``eval_module`` of the bindings, in the calling process
 #
@@ -52,35 +51,32 @@ class LoweredProgram:
     def run(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         provider, context = self._program.provider, self._module.context
         converted = _converted(self._program, inputs, self._arguments)
-        try:
+        with explained(provider, self._program.name, "failed in the reference interpreter"):
             attributes = [provider.dense_elements(context, array) for array in converted]
             values = [provider.array_of(value) for value in provider.evaluate(self._module, attributes)]
-        except MLIRFailure as failure:
-            raise _failed(self._program, failure, "failed in the reference interpreter") from failure
         self.held += sum(each.nbytes for each in (*converted, *values))
         return tuple(convert_results(values, self._results))
 
 
 def prepare(program: Program, inputs: Sequence[Any]) -> LoweredProgram:
     """The inputs determine sizes that the program leaves open."""
-    provider = program.provider
-    module = _valid(program)
-    arguments, results = _signature(main_of(module, program.name))
+    provider, name = program.provider, program.name
+    module = program.load()
+    with explained(provider, name, "is not valid", InvalidProgramError):
+        provider.verify(module)  # a module from the caller may be unverified
+    with explained(provider, name, "cannot be rewritten to StableHLO"):
+        module = provider.as_module(make_plain(provider, module, name))
+    arguments, results = signature_of(main_of(module, name))
     converted = _converted(program, inputs, arguments)
     text = provider.text(module, largest_constant=0)
-    reusable = not is_dynamic(text)
-    try:
+    with explained(provider, name, "does not match these inputs"):
         if has_data_sizes(text):
-            fix_sizes(provider, module, arguments, converted, program.name)
-        fit(provider, module, arguments, results, converted, program.name)
-    except MLIRFailure as failure:
-        raise _failed(program, failure, "does not match these inputs") from failure
-    try:
-        lower(provider, module, program.name)
-    except MLIRFailure as failure:
-        raise _failed(program, failure, "cannot be rewritten for the reference interpreter") from failure
-    check_runnable(provider, module, program.name)
-    return LoweredProgram(program, module, arguments, results, reusable=reusable)
+            fix_sizes(provider, module, arguments, converted, name)
+        fit(provider, module, arguments, results, converted, name)
+    with explained(provider, name, UNWRITABLE):
+        lower(provider, module, name)
+    check_runnable(provider, module, name)
+    return LoweredProgram(program, module, arguments, results, reusable=not is_dynamic(text))
 
 
 def _converted(program: Program, inputs: Sequence[Any], arguments: Sequence[ValueType]) -> list[np.ndarray[Any, Any]]:
@@ -94,36 +90,9 @@ def _converted(program: Program, inputs: Sequence[Any], arguments: Sequence[Valu
     ]
 
 
-def _valid(program: Program) -> Module:
-    provider = program.provider
-    module = program.load()
-    try:
-        provider.verify(module)  # a module from the caller may be unverified
-    except MLIRFailure as failure:
-        raise InvalidProgramError(
-            f"{program.name} is not valid: {explain_failure(program.name, provider, failure)}", failure.diagnostics
-        ) from failure
-    try:
-        return provider.as_module(make_plain(provider, module, program.name))
-    except MLIRFailure as failure:
-        raise _failed(program, failure, "cannot be rewritten to StableHLO") from failure
-
-
-def _failed(program: Program, failure: MLIRFailure, how: str) -> EngineError:
-    said = explain_failure(program.name, program.provider, failure)
-    return EngineError(f"{program.name} {how}: {said}", failure.diagnostics)
-
-
-def _signature(main: Operation) -> tuple[list[ValueType], list[ValueType]]:
-    function = main.attributes["function_type"].value
-    arguments = [parse_value_type(str(each)) for each in function.inputs]
-    return arguments, [parse_value_type(str(each)) for each in function.results]
-
-
 # Evaluation in a child process: programs are prepared there once, and run any number of times
 
 _RUN: Final = "vhlo_tools.execution.reference.engine:run_here"
-_EVALUATE: Final = "vhlo_tools.execution.reference.engine:evaluate_segment_here"
 _MISSING: Final = "missing"
 
 #: The activity that a child reports after a program is rewritten: the ``op`` of the error if the child then crashes.
@@ -161,28 +130,6 @@ class IsolatedProgram:
         return call_isolated(_RUN, self._name, *arguments, timeout=timeout)
 
 
-class IsolatedSegments:
-    """``timeout`` is in seconds, for each segment."""
-
-    def __init__(self) -> None:
-        self.timeout: float | None = None
-
-    def evaluate(
-        self, provider: Provider, digest: str, bytecode: bytes, arrays: Sequence[np.ndarray[Any, Any]]
-    ) -> list[np.ndarray[Any, Any]]:
-        whole = memoryview(bytecode)
-        results: list[np.ndarray[Any, Any]] = isolation.call(
-            _EVALUATE, provider.prefix, digest, whole, list(arrays), limits=limits_of(self.timeout)
-        )
-        return results
-
-
-def evaluate_segment_here(
-    provider: str, digest: str, bytecode: memoryview, arrays: list[np.ndarray[Any, Any]]
-) -> list[np.ndarray[Any, Any]]:
-    return evaluate_here(get_provider(provider), digest, bytes(bytecode), arrays)
-
-
 def run_here(
     key: bytes, bytecode: memoryview | None, provider: str, name: str, inputs: list[Any]
 ) -> tuple[Any, ...] | str:
@@ -192,8 +139,7 @@ def run_here(
         return _MISSING
     if known is None:
         assert bytecode is not None
-        data = bytes(bytecode)
-        program = load_program(data, name=name, provider=provider, trusted=True)
+        program = load_program(bytes(bytecode), name=name, provider=provider, trusted=True)
         prepared = prepare(program, inputs)
     else:
         program, prepared = known

@@ -13,9 +13,9 @@ from vhlo_tools.bindings import XlaFailure, XlaSource, is_lapack, missing_routin
 from vhlo_tools.errors import EngineError
 from vhlo_tools.execution.call_rules import form_of_call
 from vhlo_tools.execution.handlers import CustomCall, Handler
-from vhlo_tools.execution.isolated import LoadedProgram, load
+from vhlo_tools.execution.isolated import LoadedProgram
 from vhlo_tools.execution.known_targets import RULES, reason_against
-from vhlo_tools.execution.values import ArgumentType
+from vhlo_tools.execution.values import ArgumentType, type_of_array
 
 Array = np.ndarray[Any, Any]
 
@@ -117,16 +117,6 @@ EXPANDED_BY_XLA: Final = frozenset({"Eigh", "ProductOfElementaryHouseholderRefle
 #: Attributes of LAPACK's calls that are numbers, not letters.
 _NUMBERS: Final = frozenset({"high", "low"})
 
-_ELEMENTS: Final = {
-    "bfloat16": "bf16",
-    "float16": "f16",
-    "float32": "f32",
-    "float64": "f64",
-    "complex64": "complex<f32>",
-    "complex128": "complex<f64>",
-    "int32": "i32",
-}
-
 
 def expanded_by_xla(call: CustomCall, *arrays: Array) -> tuple[Array, ...]:
     """The form of the call has been checked (:mod:`vhlo_tools.execution.known_targets`)."""
@@ -155,7 +145,7 @@ def _of_nothing(call: CustomCall) -> tuple[Array, ...]:
 
 
 def _computed(call: CustomCall, arrays: Sequence[Array], attributes: str) -> tuple[Array, ...]:
-    operands = tuple(f"tensor<{''.join(f'{size}x' for size in a.shape)}{_ELEMENTS[a.dtype.name]}>" for a in arrays)
+    operands = tuple(type_.text for each in arrays if (type_ := type_of_array(each)) is not None)
     try:
         compiled = _compiled(call.target, attributes, operands, call.results)
         return tuple(compiled.call([np.ascontiguousarray(each).reshape(each.shape) for each in arrays], None))
@@ -176,7 +166,7 @@ def _compiled(
       return {", ".join(f"%r#{number}" for number in range(len(results)))} : {returned}
     }}"""
     types = tuple((each.static_shape, each.dtype) for each in results)
-    return load(XlaSource(target, text.encode(), types, lapack=is_lapack(target)), [], in_process=False)
+    return LoadedProgram(XlaSource(target, text.encode(), types, lapack=is_lapack(target)), [], in_process=False)
 
 
 def _config(values: Mapping[str, Any]) -> str:

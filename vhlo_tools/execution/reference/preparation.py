@@ -11,7 +11,6 @@ import numpy as np
 
 from vhlo_tools.bindings import (
     CALLEES,
-    MLIRFailure,
     Module,
     ModuleOp,
     Operation,
@@ -20,26 +19,11 @@ from vhlo_tools.bindings import (
     inline_calls,
     missing_part,
 )
-from vhlo_tools.errors import EngineError
 from vhlo_tools.execution.handlers import refusal
 from vhlo_tools.execution.lowering.lowering import fit, lower
-from vhlo_tools.execution.lowering.shapes import is_dynamic, passes_only_tensors, refine
+from vhlo_tools.execution.lowering.shapes import passes_only_tensors
 from vhlo_tools.execution.op_traits import OP_TRAITS, Cost, ops_where
-from vhlo_tools.execution.values import ArgumentType, ValueType, main_of, parse_value_type
-from vhlo_tools.program import Program, explain_failure
-
-# Resolution of dynamic shapes from the types of the inputs
-
-
-def refine_shapes(program: Program, module: Module, arguments: Sequence[ArgumentType]) -> None:
-    if not is_dynamic(program.provider.text(module, largest_constant=0)):
-        return
-    try:
-        refine(program.provider, module, [each.text for each in arguments])
-    except MLIRFailure as failure:
-        said = explain_failure(program.name, program.provider, failure)
-        raise EngineError(f"{program.name} does not match these inputs: {said}", failure.diagnostics) from failure
-
+from vhlo_tools.execution.values import ValueType, main_of, parse_value_type
 
 # Checks for ops that would crash the reference interpreter, before it runs
 #

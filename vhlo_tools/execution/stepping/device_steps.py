@@ -352,9 +352,7 @@ class _Lockstep:
         return next((group for group in self._groups[id(step)] if number in group), None)
 
     def _stuck(self) -> str:
-        lines = [
-            "deadlock: all devices of a group must reach the same collective:",
-        ]
+        lines = ["deadlock: all devices of a group must reach the same collective:"]
         for number in range(len(self._runs)):
             at = self._waiting.get(number)
             what = "has finished" if at is None else f"waits at {at.step.place}"

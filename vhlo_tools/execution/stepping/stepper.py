@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
-from vhlo_tools.bindings import MLIRFailure, Module, Provider, functions_of
+from vhlo_tools.bindings import Module, Provider, functions_of
 from vhlo_tools.conversion import make_plain
-from vhlo_tools.errors import EngineError, InvalidInputError
+from vhlo_tools.errors import InvalidInputError
 from vhlo_tools.execution.devices import Grid
 from vhlo_tools.execution.handlers import Handler
-from vhlo_tools.execution.isolated import bytecode_of, call_isolated
-from vhlo_tools.execution.lowering.lowering import fit, lower
+from vhlo_tools.execution.isolated import bytecode_of, call_isolated, module_here
+from vhlo_tools.execution.lowering.lowering import UNWRITABLE, fit, lower
 from vhlo_tools.execution.lowering.shapes import is_dynamic, may_be_sizes
 from vhlo_tools.execution.probes import Probe, ProbeSite, instrument
 from vhlo_tools.execution.stepping.device_steps import keep_shardings, run_in_lockstep
 from vhlo_tools.execution.stepping.local_steps import has_host_ops
 from vhlo_tools.execution.stepping.planning import plan
-from vhlo_tools.execution.stepping.steps import Device, Evaluate, StepBlock, evaluate_here
-from vhlo_tools.execution.values import main_of
-from vhlo_tools.program import Program, explain_failure, load_program
+from vhlo_tools.execution.stepping.steps import Device, Evaluate, StepBlock, evaluate_here, evaluate_isolated
+from vhlo_tools.execution.values import explained, main_of
+from vhlo_tools.program import Program
 
 # Steppers: programs prepared once for inputs of each shape, and stepped through any number of times
 
@@ -43,7 +44,7 @@ def needs_stepping(program: Program) -> bool:
 
 
 class Stepper:
-    """With ``isolated``, a child process rewrites the program, because passes may crash; ``timeout`` limits that."""
+    """With ``isolated``, child processes rewrite and evaluate, because both may crash; ``timeout`` limits each call."""
 
     def __init__(
         self,
@@ -85,12 +86,13 @@ class Stepper:
 
     def _run(self, inputs: Sequence[Sequence[Any]], grid: Grid, probe: Probe | None) -> list[list[Any]]:
         functions = self._planned(inputs[0], probe)
+        evaluate = partial(evaluate_isolated, timeout=self.timeout) if self._is_isolated else self._evaluate
 
         def emit(site: ProbeSite, iteration: tuple[int, ...], value: Any, device: int) -> None:
             if probe is not None:
                 probe.take(site, iteration, value, device)
 
-        devices = [Device(number, *grid.place(number), functions, self._evaluate, emit) for number in range(grid.size)]
+        devices = [Device(number, *grid.place(number), functions, evaluate, emit) for number in range(grid.size)]
         runs = [functions[_MAIN].run(device, {}, each) for device, each in zip(devices, inputs, strict=True)]
         return _unshared(run_in_lockstep(grid, devices, runs), inputs)
 
@@ -116,9 +118,10 @@ class Stepper:
         provider, name = program.provider, program.name
         loaded = program.load()
         sites = instrument(provider, loaded, probe) if probe else []
-        try:
+        with explained(provider, name, UNWRITABLE):
             whole = memoryview(bytecode_of(provider, loaded))
-            outlines = [_outline(each) for each in inputs]
+            # The parts of inputs on which shapes may depend.
+            outlines = [each if each is None or may_be_sizes(each) else each.shape for each in inputs]
             arguments = whole, provider.prefix, name, outlines, tuple(self._handlers), self._as_specified
             if self._is_isolated:
                 rewritten = call_isolated(_REWRITE, name, *arguments, timeout=self.timeout)
@@ -126,40 +129,23 @@ class Stepper:
                 rewritten = rewrite_here(*arguments)
             module = provider.parse(provider.new_context(), rewritten)
             return plan(provider, module, [_MAIN], self._handlers, sites, name), module
-        except MLIRFailure as failure:
-            raise _failed(program, failure, "cannot be rewritten for the reference interpreter") from failure
 
 
 def rewrite_here(
     bytecode: memoryview, provider: str, name: str, inputs: Sequence[Any], handled: Sequence[str], as_specified: bool
 ) -> bytes:
     """Inputs on which no size depends are given as shapes; custom calls in ``handled`` are kept for their handlers."""
-    program = load_program(bytes(bytecode), name=name, provider=provider, trusted=True)
-    bindings = program.provider
+    bindings, module = module_here(bytecode, provider, name)
     shown = [np.broadcast_to(np.float32(0), each) if isinstance(each, tuple) else each for each in inputs]
-    try:
-        module = bindings.as_module(make_plain(bindings, program.load(), name))
+    with explained(bindings, name, "does not match these inputs"):
+        module = bindings.as_module(make_plain(bindings, module, name))
         fit(bindings, module, (), (), shown, name)
-    except MLIRFailure as failure:
-        raise _failed(program, failure, "does not match these inputs") from failure
-    try:
+    with explained(bindings, name, UNWRITABLE):
         keep_shardings(bindings, module)
         lower(bindings, module, name, frozenset(handled), as_specified=as_specified)
         main_of(module, name)
         bindings.rename_function(module, "main", _MAIN)
-    except MLIRFailure as failure:
-        raise _failed(program, failure, "cannot be rewritten for the reference interpreter") from failure
     return bytecode_of(bindings, module)
-
-
-def _outline(value: Any) -> Any:
-    """The part of an input on which shapes may depend."""
-    return value if value is None or may_be_sizes(value) else value.shape
-
-
-def _failed(program: Program, failure: MLIRFailure, how: str) -> EngineError:
-    said = explain_failure(program.name, program.provider, failure)
-    return EngineError(f"{program.name} {how}: {said}", failure.diagnostics)
 
 
 def _unshared(results: list[list[Any]], inputs: Sequence[Sequence[Any]]) -> list[list[Any]]:
@@ -202,7 +188,7 @@ def run_programs(
     if len(names) != grid.size or len(inputs) != grid.size:
         raise InvalidInputError(f"{program.name} got {len(names)} functions and {len(inputs)} inputs for {grid}")
     provider = program.provider
-    try:
+    with explained(provider, program.name, UNWRITABLE):
         module = provider.as_module(make_plain(provider, program.load(), program.name))
         if _RENAMED_MAIN not in names:
             _empty_main(provider, module)
@@ -210,11 +196,6 @@ def run_programs(
         lower(provider, module, program.name, as_specified=True)
         provider.rename_function(module, "main", _RENAMED_MAIN)
         blocks = plan(provider, module, [*names, *feed], handlers or {}, (), program.name, has_host=True)
-    except MLIRFailure as failure:
-        said = explain_failure(program.name, provider, failure)
-        raise EngineError(
-            f"{program.name} cannot be rewritten for the reference interpreter: {said}", failure.diagnostics
-        ) from failure
     queue = deque(feed)
     devices = [
         Device(number, *grid.place(number), blocks, evaluate, _no_probe, feed=queue) for number in range(grid.size)

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from vhlo_tools.bindings import CALLEES, MLIRFailure, Module, Operation, Provider, source_of
+from vhlo_tools.bindings import CALLEES, MLIRFailure, Module, Operation, Provider, get_provider, isolation, source_of
 from vhlo_tools.conversion import values_of
 from vhlo_tools.errors import EngineCrashError, EngineError, EngineTimeoutError
+from vhlo_tools.execution.isolated import limits_of
 from vhlo_tools.execution.lowering.shapes import wrap_main
 from vhlo_tools.execution.op_traits import ops_where
 from vhlo_tools.execution.probes import ProbeSite
@@ -32,6 +33,8 @@ Arrays = Sequence[np.ndarray[Any, Any]]
 #: the module, the module as bytecode, and the inputs. The digest is the same in every iteration of a loop.
 Evaluate = Callable[[Provider, str, bytes, Arrays], list[np.ndarray[Any, Any]]]
 
+_EVALUATE: Final = "vhlo_tools.execution.stepping.steps:evaluate_segment_here"
+
 #: The number of parsed modules in the cache.
 _KEPT: Final = 256
 
@@ -43,6 +46,21 @@ def evaluate_here(provider: Provider, digest: str, bytecode: bytes, arrays: Arra
     except MLIRFailure as failure:
         raise EngineError(f"the reference interpreter failed: {failure}", failure.diagnostics) from failure
     return [provider.array_of(value) for value in values]
+
+
+def evaluate_isolated(
+    provider: Provider, digest: str, bytecode: bytes, arrays: Arrays, timeout: float | None
+) -> list[np.ndarray[Any, Any]]:
+    """In a child process; ``timeout`` is in seconds."""
+    arguments = provider.prefix, digest, memoryview(bytecode), list(arrays)
+    results: list[np.ndarray[Any, Any]] = isolation.call(_EVALUATE, *arguments, limits=limits_of(timeout))
+    return results
+
+
+def evaluate_segment_here(
+    provider: str, digest: str, bytecode: memoryview, arrays: list[np.ndarray[Any, Any]]
+) -> list[np.ndarray[Any, Any]]:
+    return evaluate_here(get_provider(provider), digest, bytes(bytecode), arrays)
 
 
 class _Bytecode:
@@ -397,11 +415,7 @@ class Segment(Immediate):
                 f"{place}: {op.name} exceeds the time limit: {error}", seconds=error.seconds, op=what
             )
         return EngineCrashError(
-            f"{place}: {op.name}: {error}",
-            signal=error.signal,
-            exit_code=error.exit_code,
-            op=what,
-            output=error.output,
+            f"{place}: {op.name}: {error}", signal=error.signal, exit_code=error.exit_code, op=what, output=error.output
         )
 
     def _succeeds(

@@ -19,7 +19,7 @@ from vhlo_tools.errors import EngineError
 from vhlo_tools.execution.devices import GROUPS, Grid, Groups, grouping_of
 from vhlo_tools.execution.donation import Aliased, Buffer
 from vhlo_tools.execution.handlers import Handler, described
-from vhlo_tools.execution.isolated import LoadedProgram, bytecode_of, load
+from vhlo_tools.execution.isolated import LoadedProgram, bytecode_of
 from vhlo_tools.execution.probes import Probe
 from vhlo_tools.execution.protocols import Ran, Values
 from vhlo_tools.execution.reference.known_calls import OF_PARTITIONER
@@ -107,7 +107,7 @@ class _Compiler:
         if (known := self._compiled.get(shapes)) is None:
             source, callbacks, tokens = self._source(shapes)
             try:
-                loaded = load(source, callbacks.functions, in_process=self._in_process, timeout=timeout)
+                loaded = LoadedProgram(source, callbacks.functions, in_process=self._in_process, timeout=timeout)
             except XlaFailure as failure:
                 raise refused(self._program, failure) from failure
             known = self._compiled[shapes] = _Compiled(loaded, callbacks, tokens, Lock())

@@ -112,11 +112,7 @@ def _read_only(operand: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def take_calls(
-    program: Program,
-    module: Any,
-    handlers: Mapping[str, Handler],
-    callbacks: Callbacks,
-    own: Collection[str] = (),
+    program: Program, module: Any, handlers: Mapping[str, Handler], callbacks: Callbacks, own: Collection[str] = ()
 ) -> bool:
     """In place; ``own`` targets are removed by XLA before code generation. Returns whether LAPACK is left to XLA."""
     provider = program.provider

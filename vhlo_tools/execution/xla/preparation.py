@@ -10,19 +10,29 @@ from typing import Any, Final
 
 import numpy as np
 
-from vhlo_tools.aliasing import Alias, AliasConfig, Donor, Opaque, Signature, leaves
-from vhlo_tools.bindings import CALLEES, MLIRFailure, Module, Operation, Provider, XlaFailure, function_of
+from vhlo_tools.aliasing import Alias, AliasConfig, Donor
+from vhlo_tools.bindings import CALLEES, Module, Operation, Provider, XlaFailure, function_of
 from vhlo_tools.conversion import make_plain
 from vhlo_tools.errors import EngineError
 from vhlo_tools.execution.handlers import refusal
-from vhlo_tools.execution.isolated import bytecode_of, call_isolated
-from vhlo_tools.execution.lowering.shapes import has_bounds, is_dynamic, release_bounds
+from vhlo_tools.execution.isolated import bytecode_of, call_isolated, module_here
+from vhlo_tools.execution.lowering.shapes import has_bounds, is_dynamic, refine, release_bounds
 from vhlo_tools.execution.lowering.types import is_quantized, store_quantized
 from vhlo_tools.execution.op_traits import OP_TRAITS
-from vhlo_tools.execution.reference.preparation import TOO_LARGE, is_too_large, refine_shapes
-from vhlo_tools.execution.values import ArgumentType, TokenType, ValueType, main_of, parse_value_type
+from vhlo_tools.execution.reference.preparation import TOO_LARGE, is_too_large
+from vhlo_tools.execution.values import (
+    ArgumentType,
+    TokenType,
+    ValueType,
+    explained,
+    flat_config,
+    main_of,
+    parse_value_type,
+    retype_main,
+    signature_of,
+)
 from vhlo_tools.execution.xla.workarounds import work_around
-from vhlo_tools.program import Program, explain_failure, load_program, read_module_aliases, write_module_aliases
+from vhlo_tools.program import Program, read_module_aliases, write_module_aliases
 from vhlo_tools.records import dataclass
 
 # Limits of XLA: programs on which its compiler or the compiled code crashes, detected before XLA gets them
@@ -258,7 +268,7 @@ def prepared(program: Program, shapes: Sequence[tuple[int, ...]], *, bounded: bo
     """If ``bounded`` dimensions may remain, results are followed by their sizes."""
     provider, name = program.provider, program.name
     module = provider.as_module(program.load())
-    _, results = _signature(main_of(module, name))
+    _, results = signature_of(main_of(module, name))
     check_ops(provider, module, name)
     if _is_rewritten(provider.text(module, largest_constant=0)):
         # In a child process, because the passes crash on some programs.
@@ -269,9 +279,9 @@ def prepared(program: Program, shapes: Sequence[tuple[int, ...]], *, bounded: bo
         )
         check_ops(provider, module, name)
     else:
-        _drop_tokens(provider, module, main_of(module, name))
+        _drop_tokens(provider, module, name)
     work_around(provider, module, name)
-    _, given = _signature(main_of(module, name))
+    _, given = signature_of(main_of(module, name))
     opened = open_dimensions(results)
     pending = iter([each for each in given if isinstance(each, ArgumentType)])
     types = tuple(None if isinstance(each, TokenType) else next(pending) for each in results)
@@ -283,32 +293,29 @@ def rewrite_here(
     bytecode: memoryview, provider: str, name: str, shapes: Sequence[tuple[int, ...]], bounded: bool = False
 ) -> bytes:
     """Called in a child process, because the passes crash on some programs."""
-    program = load_program(bytes(bytecode), name=name, provider=provider, trusted=True)
-    bindings = program.provider
-    module = bindings.as_module(program.load())
+    bindings, module = module_here(bytecode, provider, name)
     text = bindings.text(module, largest_constant=0)
-    try:
+    with explained(bindings, name, "cannot be rewritten for XLA"):
         if has_bounds(text) or is_quantized(text) or _RESOURCE in text or _COMPILED.search(text):
             module = bindings.as_module(make_plain(bindings, module, name))
         if has_bounds(text) and bounded and not is_quantized(text):
             main = main_of(module, name)
-            arguments, results = _signature(main)
+            arguments, results = signature_of(main)
             if runs_bounded(bindings, module, arguments):
-                _drop_tokens(bindings, module, main)
+                _drop_tokens(bindings, module, name)
                 return_sizes(bindings, module, main, results)
                 return bytecode_of(bindings, module)
         if has_bounds(text):
             release_bounds(bindings, module, name)
         if is_quantized(text):
             store_quantized(bindings, module, name)
-    except MLIRFailure as failure:
-        said = explain_failure(name, bindings, failure)
-        raise EngineError(f"{name} cannot be rewritten for XLA: {said}", failure.diagnostics) from failure
-    main = main_of(module, name)
-    arguments, _ = _signature(main)
-    _drop_tokens(bindings, module, main)
+    arguments, _ = signature_of(main_of(module, name))
+    _drop_tokens(bindings, module, name)
     tensors = [each for each in arguments if isinstance(each, ArgumentType)]
-    refine_shapes(program, module, [each.with_shape(shape) for each, shape in zip(tensors, shapes, strict=True)])
+    types = [each.with_shape(shape).text for each, shape in zip(tensors, shapes, strict=True)]
+    if is_dynamic(bindings.text(module, largest_constant=0)):
+        with explained(bindings, name, "does not match these inputs"):
+            refine(bindings, module, types)
     return bytecode_of(bindings, module)
 
 
@@ -317,56 +324,28 @@ def _is_rewritten(text: str) -> bool:
     return not plain or _RESOURCE in text or _COMPILED.search(text) is not None
 
 
-def _is_token(type_: Any) -> bool:
-    return isinstance(parse_value_type(str(type_)), TokenType)
+def _is_token(value: Any) -> bool:
+    return isinstance(parse_value_type(str(value.type)), TokenType)
 
 
-def _signature(main: Operation) -> tuple[list[ValueType], list[ValueType]]:
-    function_type = main.attributes["function_type"].value
-    arguments, results = function_type.inputs, function_type.results
-    return [parse_value_type(str(each)) for each in arguments], [parse_value_type(str(each)) for each in results]
-
-
-def _drop_tokens(provider: Provider, module: Module, main: Operation) -> None:
+def _drop_tokens(provider: Provider, module: Module, name: str) -> None:
     """Token arguments become ops in the body of ``main``."""
-    function_type = main.attributes["function_type"].value
-    if not any(_is_token(each) for each in (*function_type.inputs, *function_type.results)):
+    main = main_of(module, name)
+    if not any(isinstance(each, TokenType) for types in signature_of(main) for each in types):
         return
-    ir, config = provider.ir, _without_tokens(read_module_aliases(module.operation).config())
+    ir, config = provider.ir, flat_config(read_module_aliases(module.operation).config(), tokens=False)
     block = main.regions[0].blocks[0]
     with main.context, main.location:
         with ir.InsertionPoint.at_block_begin(block):
             for number, argument in reversed(list(enumerate(block.arguments))):
-                if _is_token(argument.type):
+                if _is_token(argument):
                     made = ir.Operation.create("stablehlo.after_all", results=[argument.type])
                     argument.replace_all_uses_with(made.result)
                     block.erase_argument(number)
         terminator = block.operations[len(block.operations) - 1]
-        kept = [each for each in terminator.operands if not _is_token(each.type)]
+        kept = [each for each in terminator.operands if not _is_token(each)]
         with ir.InsertionPoint(terminator):
             ir.Operation.create("func.return", operands=kept)
         terminator.operation.erase()
-        # A run depends on no attributes of arguments and results, except aliases.
-        for name in ("arg_attrs", "res_attrs"):
-            if name in main.attributes:
-                del main.attributes[name]
-        types = [each.type for each in block.arguments], [each.type for each in kept]
-        main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(*types))
+        retype_main(ir, main, block.arguments, kept)
     write_module_aliases(module.operation, config, provider=provider)
-
-
-def _without_tokens(config: AliasConfig) -> AliasConfig:
-    parameters = [number for number, each in enumerate(config.signature.parameters) if not isinstance(each, Opaque)]
-    results = [(index, each) for index, each in leaves(config.signature.result) if not isinstance(each, Opaque)]
-    places = {index: () if len(results) == 1 else (number,) for number, (index, _) in enumerate(results)}
-    signature = Signature.of_results(
-        tuple(config.signature.parameters[number] for number in parameters), tuple(shape for _, shape in results)
-    )
-    return AliasConfig(
-        signature,
-        [
-            Alias(places[each.output_index], parameters.index(each.parameter_number), (), each.kind)
-            for each in config.aliases
-        ],
-        [Donor(parameters.index(each.parameter_number)) for each in config.donors],
-    )
