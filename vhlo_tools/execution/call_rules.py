@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import cache
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
@@ -248,27 +248,21 @@ _TYPES: Final = {"bool": "i1", "i32": "i32", "i64": "i64"}
 _LETTER_TYPE: Final = "ui8"
 
 
-class Configuration(Protocol):
-    def reason_against(self, form: CallForm) -> str | None:
-        """Return what is wrong with the attributes of a call; ``None`` if they are right."""
-
-    def values(self, form: CallForm) -> Mapping[str, Any]:
-        """Return the entries that types depend on, of a call whose attributes are right."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Any:
+class Configuration:
     """Any attributes: they do not affect the result."""
 
+    __slots__ = ()
+
     def reason_against(self, form: CallForm) -> str | None:
+        """What is wrong with the attributes of a call; ``None`` if they are right."""
         return None
 
     def values(self, form: CallForm) -> Mapping[str, Any]:
+        """The entries that types depend on, of a call whose attributes are right."""
         return {}
 
 
-@dataclass(frozen=True, slots=True)
-class _Empty:
+class _Empty(Configuration):
     def reason_against(self, form: CallForm) -> str | None:
         if form.attributes.get("api_version", _ORIGINAL) not in (1, 2, 3, 4):
             return f"its api_version is {form.attributes['api_version']}, expected 1, 2, 3 or 4"
@@ -277,16 +271,13 @@ class _Empty:
                 return f"its {name} is {form.attributes[name]!r}, expected none"
         return None
 
-    def values(self, form: CallForm) -> Mapping[str, Any]:
-        return {}
 
-
-ANY: Final = _Any()
+ANY: Final = Configuration()
 EMPTY: Final = _Empty()
 
 
 @dataclass(frozen=True, slots=True)
-class FrontendAttribute:
+class FrontendAttribute(Configuration):
     """An annotation with its meaning in ``mhlo.frontend_attributes``."""
 
     name: str
@@ -297,12 +288,9 @@ class FrontendAttribute:
             return None
         return f"its mhlo.frontend_attributes have no {self.name}"
 
-    def values(self, form: CallForm) -> Mapping[str, Any]:
-        return {}
-
 
 @dataclass(frozen=True, slots=True)
-class TextConfiguration:
+class TextConfiguration(Configuration):
     pattern: str
     meaning: str  # form of the string, for messages
     is_optional: bool = False
@@ -320,12 +308,9 @@ class TextConfiguration:
             return f"its {_BACKEND} is {found}, expected {self.meaning}"
         return None
 
-    def values(self, form: CallForm) -> Mapping[str, Any]:
-        return {}
-
 
 @dataclass(frozen=True, slots=True)
-class TypedConfiguration:
+class TypedConfiguration(Configuration):
     """For XLA's typed FFI; JAX wrote it to ``mhlo.backend_config`` before it could export ``api_version = 4``."""
 
     entries: Mapping[str, str] = field(default_factory=dict)  # values are "bool", "i32", or the letters that one may be
@@ -345,7 +330,7 @@ class TypedConfiguration:
 
 
 @dataclass(frozen=True, slots=True)
-class MhloOp:
+class MhloOp(Configuration):
     """An op of MHLO that StableHLO lacks, with its attributes in ``mhlo.attributes``."""
 
     entries: Mapping[str, str] = field(default_factory=dict)
@@ -431,7 +416,8 @@ class Rule:
 
     def reason_against(self, form: CallForm) -> str | None:
         if form.attributes.get("called_computations") and form.comparisons != self.comparisons:
-            return f"it has called_computations, expected {self._described_comparisons()}"
+            said = " and ".join(f"one that compares two values of {each} by {by}" for each, by in self.comparisons)
+            return f"it has called_computations, expected {said or 'none'}"
         if form.is_tuple and not self.may_be_tuple:
             return "its results are a tuple, expected tensors"
         if reason := self.configuration.reason_against(form):
@@ -455,7 +441,11 @@ class Rule:
             return reason
         numbers = {name: each for name, each in values.items() if isinstance(each, int) and not isinstance(each, bool)}
         bindings = Bindings(sizes=numbers)
-        named = (*_named("operand", form.operands), *_named("result", form.results))
+        named = [
+            (f"{what} {number}", type_)
+            for what, types in (("operand", form.operands), ("result", form.results))
+            for number, type_ in enumerate(types)
+        ]
         for (name, type_), text in zip(named, (*operands, *signature.results), strict=True):
             pattern = Pattern.parse(text)
             if not isinstance(type_, ArgumentType) or not pattern.matches(type_, self.elements, bindings):
@@ -493,10 +483,6 @@ class Rule:
         order = list(range(rank))[::-1]
         return [*order[1::-1], *order[2:]] if self.column_major and pattern.is_matrix else order
 
-    def _described_comparisons(self) -> str:
-        said = [f"one that compares two values of {each} by {by}" for each, by in self.comparisons]
-        return " and ".join(said) or "none"
-
     def _wrong_aliases(self, form: CallForm) -> str | None:
         if self.aliases is None:
             return None
@@ -505,13 +491,10 @@ class Rule:
             found = _ALIAS.fullmatch(str(each))
             pair = (int(found[2]), int(found[1] or 0)) if found else None
             if pair not in self.aliases or (found and not found[1] and len(form.results) > 1):
-                return f"its output_operand_aliases contain {each}, expected {self._described_aliases()}"
+                wanted = " or ".join(f"operand {one} with result {other}" for one, other in sorted(self.aliases))
+                return f"its output_operand_aliases contain {each}, expected {wanted or 'none'}"
             pairs.append(pair)
         return "its output_operand_aliases contain an alias twice" if len(set(pairs)) < len(pairs) else None
-
-    def _described_aliases(self) -> str:
-        pairs = sorted(self.aliases or ())
-        return " or ".join(f"operand {operand} with result {result}" for operand, result in pairs) or "none"
 
 
 def _wrong_number(form: CallForm, signature: Signature) -> str | None:
@@ -522,11 +505,6 @@ def _wrong_number(form: CallForm, signature: Signature) -> str | None:
         if wanted is not None and len(found) != len(wanted):
             return f"it has {len(found)} {name}, expected {len(wanted)}"
     return None
-
-
-def _named(name: str, types: Sequence[ValueType | str]) -> Iterator[tuple[str, ValueType | str]]:
-    for number, type_ in enumerate(types):
-        yield f"{name} {number}", type_
 
 
 def _orders(layouts: Any) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -37,7 +37,7 @@ _ENTRIES: Final = {
     "top_k": "i64",
 }
 _OPTIONAL: Final = frozenset({"is_fallback"})
-_ELEMENTS: Final = ("f16", "bf16", "f32", "f64")
+_FLOATS: Final = ("f16", "bf16", "f32", "f64")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def _reason_against_types(form: CallForm, config: Mapping[str, Any]) -> str | No
     if len(tensors) != 6:
         return "an operand or result is not a tensor of known shape"
     shape, element, axis = tensors[0].static_shape, tensors[0].element, config["reduction_dim"]
-    if element not in _ELEMENTS or not 0 <= axis < len(shape):
+    if element not in _FLOATS or not 0 <= axis < len(shape):
         return (
             f"its operand 0 is {tensors[0].text} and its reduction_dim is {axis}, expected floats and a dimension of it"
         )
@@ -112,106 +112,81 @@ def _reason_against_types(form: CallForm, config: Mapping[str, Any]) -> str | No
 # Sources: ``jaxlib/cpu/lapack_kernels.cc`` and ``jax/_src/lax/linalg.py`` in jax-ml/jax. The names of sizes are those
 # of LAPACK.
 
-_REAL_LETTERS: Final = {"s": "f32", "d": "f64"}
-_COMPLEX_LETTERS: Final = {"c": "complex<f32>", "z": "complex<f64>"}
-_ALL: Final = {**_REAL_LETTERS, **_COMPLEX_LETTERS}
+_LETTERS: Final = {"s": "f32", "d": "f64", "c": "complex<f32>", "z": "complex<f64>"}
 
 _SQUARE, _MATRIX, _INFO = "T * n n", "T * m n", "i32 *"
 _LEAST = "min(m,n)"
+#: Among results: eigenvalues, which routines for real matrices return in two parts.
+_EIGENVALUES: Final = "eigenvalues"
 
 
 def _rules(
     routine: str,
-    letters: Mapping[str, str],
     requires: str,
     *signatures: Signature,
     aliases: Iterable[tuple[int, int]] = ((0, 0),),
     **entries: str,
 ) -> dict[str, Rule]:
-    """One rule for each element type; ``routine`` lacks the letter of that type."""
-    return {
-        f"lapack_{letter}{routine}_ffi": Rule(
+    """One rule for each element type.
+
+    ``routine`` lacks the letter of that type; after a slash stands the name for complex numbers, if it is another.
+    """
+    real, _, of_complex = routine.partition("/")
+    rules = {}
+    for letter, element in _LETTERS.items():
+        is_real = element in _FLOATS
+        parts = ("T * n", "T * n") if is_real else ("T * n",)
+        rules[f"lapack_{letter}{real if is_real else of_complex or real}_ffi"] = Rule(
             requires,
-            signatures,
+            tuple(_with_eigenvalues(each, parts) for each in signatures),
             (element,),
             TypedConfiguration(entries),
             column_major=True,
             aliases=frozenset(aliases),
             may_be_tuple=True,
         )
-        for letter, element in letters.items()
-    }
+    return rules
 
 
-def _svd(routine: str) -> dict[str, Rule]:
-    def signature(u: str, vt: str, modes: str) -> Signature:
-        results = (_MATRIX, f"real * {_LEAST}", u, vt, _INFO)
-        return Signature((_MATRIX,), results, when={"mode": modes})
-
-    return _rules(
-        routine,
-        _ALL,
-        "one matrix, and returns its singular value decomposition",
-        signature("T * m m", _SQUARE, "AN"),
-        signature(f"T * m {_LEAST}", f"T * {_LEAST} n", "SN"),
-        mode="ANS",
-    )
+def _with_eigenvalues(signature: Signature, parts: tuple[str, ...]) -> Signature:
+    if _EIGENVALUES not in signature.results:
+        return signature
+    before, after = signature.results[: (at := signature.results.index(_EIGENVALUES))], signature.results[at + 1 :]
+    return Signature(signature.operands, (*before, *parts, *after), signature.where, signature.when)
 
 
-def _both(routine: str, requires: str, results: Sequence[str], **options: Any) -> dict[str, Rule]:
-    """For routines that return real eigenvalues in two parts; ``values`` stands for the eigenvalues in ``results``."""
-
-    def rules(letters: Mapping[str, str], values: tuple[str, ...]) -> dict[str, Rule]:
-        parts = [part for each in results for part in (values if each == "values" else (each,))]
-        return _rules(routine, letters, requires, Signature((_SQUARE,), tuple(parts)), **options)
-
-    return rules(_REAL_LETTERS, ("T * n", "T * n")) | rules(_COMPLEX_LETTERS, ("T * n",))
-
-
-def _symmetric(routine: str, requires: str, results: tuple[str, ...], **entries: str) -> dict[str, Rule]:
-    """For routines that are named ``sy`` for symmetric and ``he`` for Hermitian matrices."""
-    return _rules(
-        f"sy{routine}", _REAL_LETTERS, requires, Signature((_SQUARE,), results), aliases=((0, 0),), **entries
-    ) | _rules(f"he{routine}", _COMPLEX_LETTERS, requires, Signature((_SQUARE,), results), aliases=((0, 0),), **entries)
-
-
-def _reflecting(
-    routine: str, requires: str, *signatures: Signature, aliases: Iterable[tuple[int, int]], **entries: str
-) -> dict[str, Rule]:
-    """For routines that are named ``or`` for orthogonal and ``un`` for unitary matrices."""
-    return _rules(f"or{routine}", _REAL_LETTERS, requires, *signatures, aliases=aliases, **entries) | _rules(
-        f"un{routine}", _COMPLEX_LETTERS, requires, *signatures, aliases=aliases, **entries
-    )
-
-
+_SVD: Final = (
+    "one matrix, and returns its singular value decomposition",
+    *(
+        Signature((_MATRIX,), (_MATRIX, f"real * {_LEAST}", u, vt, _INFO), when={"mode": modes})
+        for u, vt, modes in (("T * m m", _SQUARE, "AN"), (f"T * m {_LEAST}", f"T * {_LEAST} n", "SN"))
+    ),
+)
 _DIAGONALS: Final = ("T * n", "T * n", "T * n", "T * n k")
 
 #: The rules of all routines that jaxlib 0.10 to 0.12 register, by target.
 LAPACK: Final[Mapping[str, Rule]] = {
     **_rules(
         "getrf",
-        _ALL,
         "one matrix, and returns its LU decomposition",
         Signature((_MATRIX,), (_MATRIX, f"i32 * {_LEAST}", _INFO)),
     ),
     **_rules(
-        "geqrf", _ALL, "one matrix, and returns its QR decomposition", Signature((_MATRIX,), (_MATRIX, f"T * {_LEAST}"))
+        "geqrf", "one matrix, and returns its QR decomposition", Signature((_MATRIX,), (_MATRIX, f"T * {_LEAST}"))
     ),
     **_rules(
         "geqp3",
-        _ALL,
         "a matrix and pivots, and returns its QR decomposition",
         Signature((_MATRIX, "i32 * n"), (_MATRIX, "i32 * n", f"T * {_LEAST}")),
         aliases=((0, 0), (1, 1)),
     ),
-    **_reflecting(
-        "gqr",
+    **_rules(
+        "orgqr/ungqr",
         "k Householder reflectors in a matrix with at least as many rows as columns, and returns their product",
         Signature((_MATRIX, "T * k"), (_MATRIX,), ("n <= m", "k <= n")),
-        aliases=((0, 0),),
     ),
-    **_reflecting(
-        "mqr",
+    **_rules(
+        "ormqr/unmqr",
         "Householder reflectors and a matrix, and returns the product of both",
         Signature(("T * m p", "T * k", _MATRIX), (_MATRIX,), ("k <= p", "k <= m"), {"left": (True,)}),
         Signature(("T * n p", "T * k", _MATRIX), (_MATRIX,), ("k <= p", "k <= n"), {"left": (False,)}),
@@ -221,46 +196,44 @@ LAPACK: Final[Mapping[str, Rule]] = {
     ),
     **_rules(
         "potrf",
-        _ALL,
         "one square matrix, and returns its Cholesky factor",
         Signature((_SQUARE,), (_SQUARE, _INFO)),
         uplo="LU",
     ),
-    **_svd("gesdd"),
-    **_svd("gesvd"),
-    **_symmetric(
-        "evd",
+    **_rules("gesdd", *_SVD, mode="ANS"),
+    **_rules("gesvd", *_SVD, mode="ANS"),
+    **_rules(
+        "syevd/heevd",
         "one symmetric or Hermitian matrix, and returns its eigenvectors and eigenvalues",
-        (_SQUARE, "real * n", _INFO),
+        Signature((_SQUARE,), (_SQUARE, "real * n", _INFO)),
         mode="NV",
         uplo="LU",
     ),
-    **_symmetric(
-        "trd",
+    **_rules(
+        "sytrd/hetrd",
         "one symmetric or Hermitian matrix, and returns it in tridiagonal form",
-        (_SQUARE, "real * n", "real * n-1", "T * n-1", _INFO),
+        Signature((_SQUARE,), (_SQUARE, "real * n", "real * n-1", "T * n-1", _INFO)),
         uplo="LU",
     ),
-    **_both(
+    **_rules(
         "geev",
         "one square matrix, and returns its eigenvalues and eigenvectors",
-        ("values", "complex * n n", "complex * n n", _INFO),
+        Signature((_SQUARE,), (_EIGENVALUES, "complex * n n", "complex * n n", _INFO)),
         aliases=(),
         compute_left="NV",
         compute_right="NV",
     ),
     # With eigenvalues to be sorted the routine calls a function that does not exist.
-    **_both(
+    **_rules(
         "gees",
         "one square matrix, and returns its Schur form, with unsorted eigenvalues",
-        (_SQUARE, _SQUARE, "values", _INFO, _INFO),
+        Signature((_SQUARE,), (_SQUARE, _SQUARE, _EIGENVALUES, _INFO, _INFO)),
         mode="NV",
         sort="N",
     ),
     # For a block of one row of a larger matrix the routine asks for less memory than it then requires, and fails.
     **_rules(
         "gehrd",
-        _ALL,
         "one square matrix, and returns it in Hessenberg form",
         Signature((_SQUARE,), (_SQUARE, "T * n-1", _INFO), ("1 <= low", "low <= high-1", "high <= n")),
         Signature((_SQUARE,), (_SQUARE, "T * n-1", _INFO), ("n == 1", "low == 1", "high == 1")),
@@ -269,14 +242,12 @@ LAPACK: Final[Mapping[str, Rule]] = {
     ),
     **_rules(
         "gtsv",
-        _ALL,
         "three diagonals and right-hand sides, and returns the solutions",
         Signature(_DIAGONALS, (*_DIAGONALS, _INFO), ("1 <= n",)),
         aliases=((0, 0), (1, 1), (2, 2), (3, 3)),
     ),
     **_rules(
         "trsm",
-        _ALL,
         "a triangular matrix and right-hand sides, and returns the solutions",
         Signature(("T * m m", _MATRIX), (_MATRIX,), when={"side": "L"}),
         Signature((_SQUARE, _MATRIX), (_MATRIX,), when={"side": "R"}),
@@ -289,7 +260,7 @@ LAPACK: Final[Mapping[str, Rule]] = {
     "tridiagonal_solve_perturbed_ffi": Rule(
         "three diagonals and right-hand sides, and returns the solutions",
         (Signature(_DIAGONALS, ("T * n k",), ("1 <= n",)),),
-        tuple(_ALL.values()),
+        tuple(_LETTERS.values()),
         TypedConfiguration(),
         column_major=True,
         may_be_tuple=True,
@@ -304,38 +275,31 @@ LAPACK: Final[Mapping[str, Rule]] = {
 # and ``xla/mlir_hlo/mhlo/transforms/stablehlo_legalize_to_hlo`` in openxla/xla; for ``dce_sink``
 # ``jax/_src/lax/lax.py`` in jax-ml/jax.
 
-_FLOATS: Final = ("f16", "bf16", "f32", "f64")
 _COMPLEX: Final = ("complex<f32>", "complex<f64>")
 _INTEGERS: Final = tuple(f"{sign}{bits}" for sign in ("i", "ui") for bits in (8, 16, 32, 64))
 
-_SAME: Final = Rule("one tensor, and returns it", (Signature(("T *",), ("T *",)),), configuration=ANY, aliases=None)
-_MANUAL: Final = Rule(
-    "one tensor, and returns a tensor of as many dimensions and the same element type",
-    (Signature(("T ~",), ("T ~",)),),
-    configuration=ANY,
-    aliases=None,
+#: Targets that only say where their operand is, or how it is laid out.
+PLACING: Final = frozenset({"LayoutConstraint", "MoveToDevice", "MoveToHost", "Sharding", "annotate_device_placement"})
+
+
+def _of_any(requires: str, operands: tuple[str, ...] | None, results: tuple[str, ...]) -> Rule:
+    return Rule(requires, (Signature(operands, results),), configuration=ANY, aliases=None)
+
+
+_SAME: Final = _of_any("one tensor, and returns it", ("T *",), ("T *",))
+_MANUAL: Final = _of_any(
+    "one tensor, and returns a tensor of as many dimensions and the same element type", ("T ~",), ("T ~",)
 )
-_NOTHING: Final = Rule("tensors, and returns nothing", (Signature(None, ()),), configuration=ANY, aliases=None)
-_ASSERTION: Final = Rule(
-    "two tensors of the same type, and returns nothing",
-    (Signature(("T *", "T *"), ()),),
-    configuration=ANY,
-    aliases=None,
-)
+_ASSERTION: Final = _of_any("two tensors of the same type, and returns nothing", ("T *", "T *"), ())
 
 #: Calls that the toolkit replaces or computes in Python: annotations and assertions.
 _OF_TOOLKIT: Final = {
-    **dict.fromkeys(("LayoutConstraint", "MoveToDevice", "MoveToHost", "Sharding", "annotate_device_placement"), _SAME),
+    **dict.fromkeys(PLACING, _SAME),
     **dict.fromkeys(("SPMDFullToShardShape", "SPMDShardToFullShape"), _MANUAL),
-    "dce_sink": _NOTHING,
+    "dce_sink": _of_any("tensors, and returns nothing", None, ()),
     "xla.sdy.FuncResultSharding": replace(_SAME, configuration=FrontendAttribute("xla.sdy.sharding")),
     **dict.fromkeys(("check.expect_almost_eq", "check.expect_close", "check.expect_eq"), _ASSERTION),
-    "check.eq": Rule(
-        "two tensors of the same type, and returns a boolean",
-        (Signature(("T *", "T *"), ("i1",)),),
-        configuration=ANY,
-        aliases=None,
-    ),
+    "check.eq": _of_any("two tensors of the same type, and returns a boolean", ("T *", "T *"), ("i1",)),
 }
 
 #: Calls that XLA expands into ops, or for which it has a function, on a CPU.
@@ -397,13 +361,7 @@ _OF_MHLO: Final = {
 }
 
 #: The rule of each target that is known.
-RULES: Final[Mapping[str, Rule | ApproxTopK]] = {
-    **_OF_TOOLKIT,
-    **_OF_XLA,
-    **_OF_MHLO,
-    **LAPACK,
-    "ApproxTopK": ApproxTopK(),
-}
+RULES: Final[Mapping[str, Rule | ApproxTopK]] = _OF_TOOLKIT | _OF_XLA | _OF_MHLO | LAPACK | {"ApproxTopK": ApproxTopK()}
 
 #: Why targets are not known, for messages: the pattern of the name, and the reason.
 RESERVED: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
@@ -429,8 +387,7 @@ RESERVED: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
 
 def reason_against(form: CallForm) -> str | None:
     rule = RULES[form.target]
-    reason = rule.reason_against(form)
-    if reason is None:
+    if (reason := rule.reason_against(form)) is None:
         return None
     advice = handler_advice(form.target)
     return f"{form.target} requires {rule.requires}: {reason}; to compute something else, give {advice}"
