@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import numpy as np
 
 from vhlo_tools.bindings import Operation, class_of, elements_of, named_attributes, source_of
 from vhlo_tools.errors import EngineError
-from vhlo_tools.execution.values import ArgumentType, TokenType, ValueType, parse_value_type
+from vhlo_tools.execution.values import ArgumentType, leaf_types, parse_value_type
 from vhlo_tools.findings import SourceLocation
 from vhlo_tools.program import names_in_utf8, place_of
 from vhlo_tools.records import dataclass
@@ -54,17 +55,13 @@ def call_of(op: Operation) -> CustomCall:
         return CustomCall(
             str(attributes["call_target_name"].value),
             {name: plain_attribute(each) for name, each in attributes.items() if name != "call_target_name"},
-            tuple(leaf for each in op.results for leaf in _tensors(parse_value_type(str(each.type)))),
+            tuple(
+                leaf
+                for leaf in leaf_types(parse_value_type(str(each.type)) for each in op.results)
+                if isinstance(leaf, ArgumentType)
+            ),
             source_of(op.location),
         )
-
-
-def _tensors(type_: ValueType) -> Iterator[ArgumentType]:
-    if isinstance(type_, ArgumentType):
-        yield type_
-    elif not isinstance(type_, TokenType):
-        for part in type_.parts:
-            yield from _tensors(part)
 
 
 def checked_results(call: CustomCall, returned: Any) -> tuple[np.ndarray[Any, Any], ...]:
@@ -86,35 +83,21 @@ def checked_results(call: CustomCall, returned: Any) -> tuple[np.ndarray[Any, An
 
 
 def plain_attribute(attribute: Any) -> Any:
-    read = _READ.get(class_of(attribute))
-    if read is not None:
+    kind = class_of(attribute)
+    if (read := _READ.get(kind)) is not None:
         return read(attribute)
-    if class_of(attribute).startswith("Dense") and (array := _tensor(attribute)) is not None:
-        return array
+    if kind.startswith("Dense"):
+        # The bindings do not convert all elements to numpy.
+        with suppress(TypeError, ValueError, RuntimeError):
+            return np.array(attribute)
     return str(attribute)
 
 
-def _tensor(attribute: Any) -> np.ndarray[Any, Any] | None:
-    try:
-        return np.array(attribute)
-    except (TypeError, ValueError, RuntimeError):
-        return None  # elements that the bindings do not convert to numpy
-
-
-def _sequence(attribute: Any) -> tuple[Any, ...]:
-    return tuple(attribute)
-
-
 _READ: Final[dict[str, Callable[[Any], Any]]] = {
+    **dict.fromkeys((f"DenseI{bits}ArrayAttr" for bits in (8, 16, 32, 64)), tuple),
+    **dict.fromkeys(("DenseBoolArrayAttr", "DenseF32ArrayAttr", "DenseF64ArrayAttr"), tuple),
     "ArrayAttr": lambda attribute: tuple(map(plain_attribute, elements_of(attribute))),
     "BoolAttr": lambda attribute: bool(attribute.value),
-    "DenseBoolArrayAttr": _sequence,
-    "DenseF32ArrayAttr": _sequence,
-    "DenseF64ArrayAttr": _sequence,
-    "DenseI16ArrayAttr": _sequence,
-    "DenseI32ArrayAttr": _sequence,
-    "DenseI64ArrayAttr": _sequence,
-    "DenseI8ArrayAttr": _sequence,
     "DictAttr": lambda attribute: {name: plain_attribute(each) for name, each in named_attributes(attribute)},
     "FlatSymbolRefAttr": lambda attribute: str(attribute.value),
     "FloatAttr": lambda attribute: float(attribute.value),

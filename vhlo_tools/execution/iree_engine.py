@@ -23,7 +23,7 @@ from vhlo_tools.errors import EngineCrashError, EngineError, EngineTimeoutError
 from vhlo_tools.execution.donation import Aliased, Buffer
 from vhlo_tools.execution.handlers import Handler, refusal
 from vhlo_tools.execution.isolated import bytecode_of, call_isolated, limits_of, module_here, naming
-from vhlo_tools.execution.lowering.patterns import annotated, apply_required, declared, placed_unless
+from vhlo_tools.execution.lowering.patterns import PLACEMENTS, apply_required, placed_unless
 from vhlo_tools.execution.lowering.shapes import has_bounds, is_dynamic, refine, release_bounds, wrap_main
 from vhlo_tools.execution.lowering.types import is_quantized, store_quantized
 from vhlo_tools.execution.op_traits import ops_where
@@ -44,16 +44,7 @@ from vhlo_tools.version import Version
 #: Ops that name devices, or exchange values between them: IREE runs one device, and refuses these only while it runs.
 _OF_DEVICES: Final = ops_where(lambda traits: traits.reference == "devices") | {"sdy.manual_computation"}
 
-_PLACEMENTS: Final = patterns_of(
-    {
-        "sdy.propagation_barrier": annotated,
-        "sdy.reshard": annotated,
-        "sdy.sharding_constraint": annotated,
-        "sdy.sharding_group": declared,
-        "stablehlo.custom_call": placed_unless(frozenset()),
-    },
-    required=True,
-)
+_PLACEMENTS: Final = patterns_of({**PLACEMENTS, "stablehlo.custom_call": placed_unless(frozenset())}, required=True)
 
 
 def artifact_here(

@@ -155,12 +155,9 @@ def _with_eigenvalues(signature: Signature, parts: tuple[str, ...]) -> Signature
     return Signature(signature.operands, (*before, *parts, *after), signature.where, signature.when)
 
 
-_SVD: Final = (
-    "one matrix, and returns its singular value decomposition",
-    *(
-        Signature((_MATRIX,), (_MATRIX, f"real * {_LEAST}", u, vt, _INFO), when={"mode": modes})
-        for u, vt, modes in (("T * m m", _SQUARE, "AN"), (f"T * m {_LEAST}", f"T * {_LEAST} n", "SN"))
-    ),
+_SVD: Final = tuple(
+    Signature((_MATRIX,), (_MATRIX, f"real * {_LEAST}", u, vt, _INFO), when={"mode": modes})
+    for u, vt, modes in (("T * m m", _SQUARE, "AN"), (f"T * m {_LEAST}", f"T * {_LEAST} n", "SN"))
 )
 _DIAGONALS: Final = ("T * n", "T * n", "T * n", "T * n k")
 
@@ -200,8 +197,8 @@ LAPACK: Final[Mapping[str, Rule]] = {
         Signature((_SQUARE,), (_SQUARE, _INFO)),
         uplo="LU",
     ),
-    **_rules("gesdd", *_SVD, mode="ANS"),
-    **_rules("gesvd", *_SVD, mode="ANS"),
+    **_rules("gesdd", "one matrix, and returns its singular value decomposition", *_SVD, mode="ANS"),
+    **_rules("gesvd", "one matrix, and returns its singular value decomposition", *_SVD, mode="ANS"),
     **_rules(
         "syevd/heevd",
         "one symmetric or Hermitian matrix, and returns its eigenvectors and eigenvalues",
@@ -361,7 +358,13 @@ _OF_MHLO: Final = {
 }
 
 #: The rule of each target that is known.
-RULES: Final[Mapping[str, Rule | ApproxTopK]] = _OF_TOOLKIT | _OF_XLA | _OF_MHLO | LAPACK | {"ApproxTopK": ApproxTopK()}
+RULES: Final[Mapping[str, Rule | ApproxTopK]] = {
+    **_OF_TOOLKIT,
+    **_OF_XLA,
+    **_OF_MHLO,
+    **LAPACK,
+    "ApproxTopK": ApproxTopK(),
+}
 
 #: Why targets are not known, for messages: the pattern of the name, and the reason.
 RESERVED: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(

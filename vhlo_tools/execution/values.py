@@ -194,9 +194,10 @@ class TupleType:
 
 
 ValueType = ArgumentType | TokenType | TupleType
+LeafType = ArgumentType | TokenType
 
 
-def leaf_types(types: Iterable[ValueType]) -> Iterator[ArgumentType | TokenType]:
+def leaf_types(types: Iterable[ValueType]) -> Iterator[LeafType]:
     """The types, with the parts of tuples in place of these."""
     for type_ in types:
         if isinstance(type_, TupleType):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, Final
 
 from vhlo_tools.bindings import ModuleOp, Provider
 from vhlo_tools.conversion import Pattern, Rewriter, UnmatchedOpError, apply_patterns, patterns_of
 from vhlo_tools.execution.handlers import refusal
+from vhlo_tools.execution.known_targets import PLACING
 from vhlo_tools.execution.lowering.algorithms import cholesky, fft, rng_bit_generator, triangular_solve
 from vhlo_tools.execution.lowering.arithmetic import (
     batch_norm_grad,
@@ -32,17 +33,14 @@ from vhlo_tools.execution.lowering.indexing import real_dynamic_slice, scatter, 
 # ``xla/service/layout_assignment.cc``, ``xla/service/memory_annotations.h`` and
 # ``xla/hlo/transforms/convert_memory_placement_to_internal_annotations.cc`` in openxla/xla.
 
-#: Targets of custom calls that only place their operand.
-_PLACING: Final = frozenset({"LayoutConstraint", "MoveToDevice", "MoveToHost", "Sharding", "annotate_device_placement"})
-
-
-def annotated(rewriter: Rewriter) -> list[Any]:
-    return [rewriter.op.operands[0]]
-
-
-def declared(_: Rewriter) -> list[Any]:
-    """An op that declares that values belong together has no results."""
-    return []
+#: An op that declares that values belong together has no results.
+PLACEMENTS: Final[Mapping[str, Callable[[Rewriter], list[Any]]]] = {
+    **dict.fromkeys(
+        ("sdy.propagation_barrier", "sdy.reshard", "sdy.sharding_constraint"),
+        lambda rewriter: [rewriter.op.operands[0]],
+    ),
+    "sdy.sharding_group": lambda _: [],
+}
 
 
 def placed_unless(handled: Container[str]) -> Callable[[Rewriter], list[Any] | None]:
@@ -52,7 +50,7 @@ def placed_unless(handled: Container[str]) -> Callable[[Rewriter], list[Any] | N
         op = rewriter.op
         target = str(op.attributes["call_target_name"].value)
         is_same = len(op.operands) == len(op.results) == 1 and op.operands[0].type == op.results[0].type
-        return annotated(rewriter) if is_same and target in _PLACING and target not in handled else None
+        return [op.operands[0]] if is_same and target in PLACING and target not in handled else None
 
     return placed
 
@@ -76,10 +74,7 @@ def _get_tuple_element(rewriter: Rewriter) -> list[Any] | None:
 #: Patterns for ops, also in regions.
 PATTERNS: Final = patterns_of(
     {
-        "sdy.propagation_barrier": annotated,
-        "sdy.reshard": annotated,
-        "sdy.sharding_constraint": annotated,
-        "sdy.sharding_group": declared,
+        **PLACEMENTS,
         "stablehlo.batch_norm_grad": batch_norm_grad,
         "stablehlo.batch_norm_inference": batch_norm_inference,
         "stablehlo.batch_norm_training": batch_norm_training,

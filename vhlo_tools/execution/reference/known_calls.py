@@ -14,7 +14,7 @@ from vhlo_tools.errors import EngineError
 from vhlo_tools.execution.call_rules import form_of_call
 from vhlo_tools.execution.handlers import CustomCall, Handler
 from vhlo_tools.execution.isolated import LoadedProgram
-from vhlo_tools.execution.known_targets import RULES, reason_against
+from vhlo_tools.execution.known_targets import PLACING, RULES, reason_against
 from vhlo_tools.execution.values import ArgumentType, type_of_array
 
 Array = np.ndarray[Any, Any]
@@ -44,7 +44,8 @@ def expect_almost_eq(call: CustomCall, actual: Array, expected: Array, tolerance
 
 def expect_close(call: CustomCall, actual: Array, expected: Array) -> None:
     """Floats may be 3 ulp apart, with NaN in the same places; integers must be equal."""
-    _expect(call, actual, expected, _is_close(actual, expected), f"within {_ULPS} ulp")
+    good = actual == expected if _is_whole(actual) else ulp_difference(actual, expected) <= _ULPS
+    _expect(call, actual, expected, good, f"within {_ULPS} ulp")
 
 
 def is_eq(call: CustomCall, actual: Array, expected: Array) -> bool:
@@ -82,25 +83,14 @@ def ulp_difference(actual: Array, expected: Array) -> Any:
     """Zero if both are NaN, the largest integer if they differ and one is not finite; the greater part if complex."""
     if np.iscomplexobj(actual):
         return np.maximum(ulp_difference(actual.real, expected.real), ulp_difference(actual.imag, expected.imag))
-    finite = np.isfinite(actual.astype(np.float64)) & np.isfinite(expected.astype(np.float64))
-    one, other = _steps_from_zero(actual), _steps_from_zero(expected)
-    opposite = np.signbit(actual.astype(np.float64)) != np.signbit(expected.astype(np.float64))
+    numbers = actual.astype(np.float64), expected.astype(np.float64)
+    finite, opposite = np.isfinite(numbers).all(0), np.logical_xor(*np.signbit(numbers))
+    # The integers can represent the sum of two distances from zero.
+    one, other = (np.abs(each).view(f"u{each.dtype.itemsize}").astype(np.uint64) for each in (actual, expected))
     steps = np.where(opposite, one + other, np.maximum(one, other) - np.minimum(one, other))
-    both_nan = np.isnan(actual.astype(np.float64)) & np.isnan(expected.astype(np.float64))
+    both_nan = np.isnan(numbers).all(0)
     same = (one == other) & ~opposite
     return np.where(both_nan | same, 0, np.where(finite, steps, np.iinfo(np.uint64).max)).astype(np.uint64)
-
-
-def _is_close(actual: Array, expected: Array) -> Any:
-    if _is_whole(actual):
-        return actual == expected
-    return ulp_difference(actual, expected) <= _ULPS
-
-
-def _steps_from_zero(array: Array) -> Array:
-    """The integers can represent the sum of two distances."""
-    bits: Array = np.abs(array).view(f"u{array.dtype.itemsize}").astype(np.uint64)
-    return bits
 
 
 # Custom calls that XLA computes
@@ -210,19 +200,12 @@ OF_PARTITIONER: Final = frozenset(
 #: The handler of each target. Sources: for annotations ``xla/hlo/ir/hlo_sharding.h``,
 #: ``xla/service/layout_assignment.cc`` and ``xla/service/memory_annotations.h`` in openxla/xla.
 KNOWN_CALLS: Final[Mapping[str, Handler]] = {
-    "LayoutConstraint": _same,
-    "MoveToDevice": _same,
-    "MoveToHost": _same,
-    "SPMDFullToShardShape": _same,
-    "SPMDShardToFullShape": _same,
-    "Sharding": _same,
-    "annotate_device_placement": _same,
+    **dict.fromkeys((*PLACING, "SPMDFullToShardShape", "SPMDShardToFullShape", "xla.sdy.FuncResultSharding"), _same),
     "check.eq": is_eq,
     "check.expect_almost_eq": expect_almost_eq,
     "check.expect_close": expect_close,
     "check.expect_eq": expect_eq,
     "dce_sink": _nothing,
-    "xla.sdy.FuncResultSharding": _same,
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
@@ -29,8 +29,9 @@ from vhlo_tools.execution.stepping.steps import (
     Frame,
     Immediate,
     Kernel,
-    Kernels,
     Keys,
+    Nested,
+    Planner,
     Rendezvous,
     Step,
     StepBlock,
@@ -101,7 +102,13 @@ class Collective(Step):
         return [np.zeros(type_.shape, type_.dtype) for type_, _ in zip(self.types, values, strict=False)]
 
 
-def all_gather(dimension: int) -> Exchange:
+def _integer(op: Operation, name: str) -> int:
+    return int(op.attributes[name].value)
+
+
+def _all_gather(_: Planner, op: Operation) -> Exchange:
+    dimension = _integer(op, "all_gather_dim")
+
     def exchange(_: Evaluate, group: Group) -> list[list[Any]]:
         gathered = [np.concatenate(values, dimension) for values in zip(*group, strict=True)]
         return [list(gathered) for _ in group]
@@ -109,7 +116,9 @@ def all_gather(dimension: int) -> Exchange:
     return exchange
 
 
-def all_to_all(split: int, concat: int, count: int) -> Exchange:
+def _all_to_all(_: Planner, op: Operation) -> Exchange:
+    split, concat, count = (_integer(op, name) for name in ("split_dimension", "concat_dimension", "split_count"))
+
     def exchange(_: Evaluate, group: Group) -> list[list[Any]]:
         parts = [[np.split(value, count, split) for value in values] for values in group]
         return [
@@ -120,7 +129,9 @@ def all_to_all(split: int, concat: int, count: int) -> Exchange:
     return exchange
 
 
-def all_reduce(kernels: Sequence[Kernel]) -> Exchange:
+def _all_reduce(planner: Planner, op: Operation) -> Exchange:
+    kernels = _reductions(planner, op)
+
     def exchange(evaluate: Evaluate, group: Group) -> list[list[Any]]:
         reduced = [
             _reduced(evaluate, kernel, values) for kernel, values in zip(kernels, zip(*group, strict=True), strict=True)
@@ -130,9 +141,9 @@ def all_reduce(kernels: Sequence[Kernel]) -> Exchange:
     return exchange
 
 
-def collective_reduce(kernels: Sequence[Kernel]) -> Exchange:
+def _collective_reduce(planner: Planner, op: Operation) -> Exchange:
     """The first device gets the reduction, and the others zeros."""
-    reduce = all_reduce(kernels)
+    reduce = _all_reduce(planner, op)
 
     def exchange(evaluate: Evaluate, group: Group) -> list[list[Any]]:
         reduced = reduce(evaluate, group)[0]
@@ -141,7 +152,9 @@ def collective_reduce(kernels: Sequence[Kernel]) -> Exchange:
     return exchange
 
 
-def reduce_scatter(kernel: Kernel, dimension: int) -> Exchange:
+def _reduce_scatter(planner: Planner, op: Operation) -> Exchange:
+    (kernel,), dimension = _reductions(planner, op), _integer(op, "scatter_dimension")
+
     def exchange(evaluate: Evaluate, group: Group) -> list[list[Any]]:
         reduced = _reduced(evaluate, kernel, [value for (value,) in group])
         return [[part] for part in np.split(reduced, len(group), dimension)]
@@ -149,8 +162,9 @@ def reduce_scatter(kernel: Kernel, dimension: int) -> Exchange:
     return exchange
 
 
-def collective_broadcast(has_dynamic_root: bool) -> Exchange:
+def _collective_broadcast(_: Planner, op: Operation) -> Exchange:
     """From the first device, or from the root in the last operand."""
+    has_dynamic_root = len(op.operands) > len(op.results)
 
     def exchange(_: Evaluate, group: Group) -> list[list[Any]]:
         if not has_dynamic_root:
@@ -160,9 +174,18 @@ def collective_broadcast(has_dynamic_root: bool) -> Exchange:
     return exchange
 
 
-def collective_permute(_: Evaluate, group: Group) -> list[list[Any]]:
+def _collective_permute(_: Planner, __: Operation) -> Exchange:
     """:class:`Collective` itself permutes the values."""
-    return [list(values) for values in group]
+    return lambda _, group: [list(values) for values in group]
+
+
+def _reductions(planner: Planner, op: Operation) -> list[Kernel]:
+    """For each operand, the kernel that reduces two tensors of its type."""
+    block = op.regions[0].blocks[0]
+    (scalar,) = {argument.type for argument in block.arguments}
+    tensor = planner.provider.ir.RankedTensorType.get
+    types = [tensor(each.type.shape, scalar.element_type, loc=op.location) for each in op.operands]
+    return [planner.kernels.of_reduction(block, type_, op.location) for type_ in types]
 
 
 def _reduced(evaluate: Evaluate, kernel: Kernel, values: Sequence[Any]) -> Any:
@@ -239,10 +262,7 @@ class Infeed(Step):
 
     place: str
     results: Keys
-
-    @property
-    def uses(self) -> frozenset[int]:
-        return frozenset()
+    operands: Keys = ()
 
     def run(self, device: Device, frame: Frame) -> DeviceRun:
         if not device.feed:
@@ -260,10 +280,7 @@ class Outfeed(Immediate):
     """The host ignores the values."""
 
     results: Keys
-
-    @property
-    def uses(self) -> frozenset[int]:
-        return frozenset()
+    operands: Keys = ()
 
     def take(self, device: Device, frame: Frame) -> None:
         frame.update(dict.fromkeys(self.results))
@@ -274,11 +291,7 @@ class Outfeed(Immediate):
 # No threads are used, so that the number of devices does not depend on the machine.
 
 
-def run_in_lockstep(grid: Grid, devices: Sequence[Device], runs: Sequence[DeviceRun]) -> list[list[Any]]:
-    return _Lockstep(grid, devices, runs).run()
-
-
-class _Lockstep:
+class Lockstep:
     def __init__(self, grid: Grid, devices: Sequence[Device], runs: Sequence[DeviceRun]) -> None:
         self._grid = grid
         self._devices = devices
@@ -316,18 +329,15 @@ class _Lockstep:
                 self._mail[at.step.channel, target].append(at.values)
             self._advance(number, ())
             return True
-        if isinstance(at.step, Receive):
-            return self._receive(number, at.step)
-        return self._meet(number, at.step)
-
-    def _receive(self, number: int, step: Receive) -> bool:
-        if not step.has_source(self._grid, number):
-            self._advance(number, step.nothing())
-            return True
-        if mail := self._mail[step.mailbox(number)]:
+        if not isinstance(at.step, Receive):
+            return self._meet(number, at.step)
+        if not at.step.has_source(self._grid, number):
+            self._advance(number, at.step.nothing())
+        elif mail := self._mail[at.step.mailbox(number)]:
             self._advance(number, mail.popleft())
-            return True
-        return False
+        else:
+            return False
+        return True
 
     def _meet(self, number: int, step: Collective) -> bool:
         members = self._members(step, number)
@@ -369,130 +379,66 @@ class _Lockstep:
 # Source: StableHLO specification, the section on each op (``docs/spec.md`` in openxla/stablehlo).
 
 
-class Planning(Protocol):
-    """The planner's interface for the construction of steps."""
-
-    provider: Any
-    kernels: Kernels
-    has_host: bool
-
-    def used(self, values: Any) -> Keys:
-        """Return the numbers of values that a step reads."""
-
-    def defined(self, values: Any) -> Keys:
-        """Return the numbers of values that a step writes."""
-
-    def place(self, op: Operation) -> str:
-        """Return an op with its location, for messages."""
-
-    def refusal(self, op: Operation, reason: str) -> EngineError: ...
-
-    def mesh(self, name: str) -> str | None:
-        """Return a mesh by its name, as MLIR prints it."""
-
-    def types(self, op: Operation) -> tuple[ArgumentType, ...]:
-        """Return the types of the results, which must be tensors of known shapes."""
-
-
-def _collective(exchange: Callable[[Planning, Operation], Exchange]) -> Callable[[Planning, Operation], Step]:
-    def make(planning: Planning, op: Operation) -> Step:
-        return Collective(
-            str(op.name),
-            _grouping(planning, op),
-            exchange(planning, op),
-            planning.used(op.operands),
-            planning.defined(op.results),
-            planning.types(op),
-        )
+def _collective(exchange: Callable[[Planner, Operation], Exchange]) -> Callable[[Planner, Operation], Step]:
+    def make(planner: Planner, op: Operation) -> Step:
+        operands, results = planner.used(op.operands), planner.defined(op.results)
+        grouping = grouping_of(op, planner.place(op), planner.mesh)
+        return Collective(str(op.name), grouping, exchange(planner, op), operands, results, planner.types(op))
 
     return make
 
 
-def _grouping(planning: Planning, op: Operation) -> Grouping:
-    return grouping_of(op, planning.place(op), planning.mesh)
-
-
-def _integer(op: Operation, name: str) -> int:
-    return int(op.attributes[name].value)
-
-
-def _reductions(planning: Planning, op: Operation) -> list[Kernel]:
-    """For each operand, the kernel that reduces two tensors of its type."""
-    block = op.regions[0].blocks[0]
-    (scalar,) = {argument.type for argument in block.arguments}
-    tensor = planning.provider.ir.RankedTensorType.get
-    types = [tensor(each.type.shape, scalar.element_type, loc=op.location) for each in op.operands]
-    return [planning.kernels.of_reduction(block, type_, op.location) for type_ in types]
-
-
-def _reduce_scatter(planning: Planning, op: Operation) -> Exchange:
-    (kernel,) = _reductions(planning, op)
-    return reduce_scatter(kernel, _integer(op, "scatter_dimension"))
-
-
-def _all_to_all(_: Planning, op: Operation) -> Exchange:
-    return all_to_all(*(_integer(op, name) for name in ("split_dimension", "concat_dimension", "split_count")))
-
-
-def _broadcast(_: Planning, op: Operation) -> Exchange:
-    return collective_broadcast(len(op.operands) > len(op.results))
-
-
-def _identify(of_replica: bool) -> Callable[[Planning, Operation], Step]:
-    return lambda planning, op: Identify(of_replica, planning.defined(op.results))
-
-
-def _send(planning: Planning, op: Operation) -> Step:
+def _send(planner: Planner, op: Operation) -> Step:
     *operands, _ = op.operands
     return Send(
-        _pairs(planning, op), planning.place(op), channel_of(op), planning.used(operands), planning.defined(op.results)
+        _pairs(planner, op), planner.place(op), channel_of(op), planner.used(operands), planner.defined(op.results)
     )
 
 
-def _receive(planning: Planning, op: Operation) -> Step:
+def _receive(planner: Planner, op: Operation) -> Step:
     *results, _ = op.results
     types = tuple(parse_tensor_type(str(each.type)) for each in results)
-    return Receive(_pairs(planning, op), planning.place(op), channel_of(op), planning.defined(op.results), types)
+    return Receive(_pairs(planner, op), planner.place(op), channel_of(op), planner.defined(op.results), types)
 
 
-def _infeed(planning: Planning, op: Operation) -> Step:
-    if not planning.has_host:
-        raise planning.refusal(op, "there is no host as its source")
-    return Infeed(planning.place(op), planning.defined(op.results))
+def _infeed(planner: Planner, op: Operation) -> Step:
+    if not planner.has_host:
+        raise planner.refusal(op, "there is no host as its source")
+    return Infeed(planner.place(op), planner.defined(op.results))
 
 
-def _outfeed(planning: Planning, op: Operation) -> Step:
-    if not planning.has_host:
-        raise planning.refusal(op, "there is no host as its consumer")
-    return Outfeed(planning.defined(op.results))
+def _outfeed(planner: Planner, op: Operation) -> Step:
+    if not planner.has_host:
+        raise planner.refusal(op, "there is no host as its consumer")
+    return Outfeed(planner.defined(op.results))
 
 
-def _pairs(planning: Planning, op: Operation) -> Grouping | None:
+def _pairs(planner: Planner, op: Operation) -> Grouping | None:
     """``None`` for a transfer between a device and the host."""
     if "is_host_transfer" in op.attributes and op.attributes["is_host_transfer"].value:
-        if planning.has_host:
+        if planner.has_host:
             return None
-        raise planning.refusal(op, "there is no host at the other end of its channel")
-    grouping = _grouping(planning, op)
+        raise planner.refusal(op, "there is no host at the other end of its channel")
+    grouping = grouping_of(op, planner.place(op), planner.mesh)
     if not grouping.ids:
-        raise planning.refusal(op, f"it has no {GROUPS[str(op.name)]}, which is required between devices")
+        raise planner.refusal(op, f"it has no {GROUPS[str(op.name)]}, which is required between devices")
     return grouping
 
 
 #: Creates the steps of ops that involve several devices.
-DISTRIBUTED: Final[Mapping[str, Callable[[Any, Operation], Step]]] = {
-    "stablehlo.all_gather": _collective(lambda _, op: all_gather(_integer(op, "all_gather_dim"))),
-    "stablehlo.all_reduce": _collective(lambda planning, op: all_reduce(_reductions(planning, op))),
+DISTRIBUTED: Final[Mapping[str, Callable[[Planner, Operation], Step]]] = {
+    "stablehlo.all_gather": _collective(_all_gather),
+    "stablehlo.all_reduce": _collective(_all_reduce),
     "stablehlo.all_to_all": _collective(_all_to_all),
-    "stablehlo.collective_broadcast": _collective(_broadcast),
-    "stablehlo.collective_permute": _collective(lambda _, __: collective_permute),
-    "stablehlo.collective_reduce": _collective(lambda planning, op: collective_reduce(_reductions(planning, op))),
+    "stablehlo.collective_broadcast": _collective(_collective_broadcast),
+    "stablehlo.collective_permute": _collective(_collective_permute),
+    "stablehlo.collective_reduce": _collective(_collective_reduce),
     "stablehlo.infeed": _infeed,
     "stablehlo.outfeed": _outfeed,
-    "stablehlo.partition_id": _identify(False),
+    "stablehlo.partition_id": lambda planner, op: Identify(False, planner.defined(op.results)),
     "stablehlo.recv": _receive,
     "stablehlo.reduce_scatter": _collective(_reduce_scatter),
-    "stablehlo.replica_id": _identify(True),
+    "stablehlo.replica_id": lambda planner, op: Identify(True, planner.defined(op.results)),
     "stablehlo.send": _send,
 }
 
@@ -537,24 +483,21 @@ class Cut(Immediate):
 
 
 @dataclass(frozen=True, slots=True)
-class ManualComputation(Step):
+class ManualComputation(Nested):
     """A body that each device runs on its parts."""
 
     operands: Keys
     cuts: tuple[Cut, ...]  # select the parts, the arguments of the body
-    body: StepBlock
+    blocks: tuple[StepBlock, ...]
     returned: Keys
     joins: tuple[Collective, ...]  # join the results of the body
     results: Keys
 
-    @property
-    def blocks(self) -> tuple[StepBlock, ...]:
-        return (self.body,)
-
     def run(self, device: Device, frame: Frame) -> DeviceRun:
+        (body,) = self.blocks
         for cut in self.cuts:
             cut.take(device, frame)
-        given = yield from self.body.run(device, frame, [frame[key] for cut in self.cuts for key in cut.results])
+        given = yield from body.run(device, frame, [frame[key] for cut in self.cuts for key in cut.results])
         frame.update(zip(self.returned, given, strict=True))
         for join in self.joins:
             yield from join.run(device, frame)
@@ -578,30 +521,30 @@ def keep_shardings(provider: Provider, module: Module) -> None:
                     op.attributes[_OF_OPERAND] = owner[_SHARDING]
 
 
-def manual_computation(planning: Planning, op: Operation, body: StepBlock) -> Step:
+def manual_computation(planner: Planner, op: Operation, blocks: tuple[StepBlock, ...]) -> Step:
     """For ``sdy.manual_computation`` of Shardy."""
-    place = planning.place(op)
+    place = planner.place(op)
     axes = _QUOTED.findall(str(op.attributes["manual_axes"]))
     block = op.regions[0].blocks[0]
     ends = list(block.operations)[-1].operation.operands
     tilings = []
     for name, values in (("in_shardings", op.operands), ("out_shardings", op.results)):
-        found = shardy_tilings(str(op.attributes[name]), axes, planning.mesh)
+        found = shardy_tilings(str(op.attributes[name]), axes, planner.mesh)
         if found is None or len(found) != len(values):
-            raise planning.refusal(op, f"its {name} are not supported: {op.attributes[name]}")
+            raise planner.refusal(op, f"its {name} are not supported: {op.attributes[name]}")
         tilings.append(found)
-    used, parts = planning.used(op.operands), planning.defined(block.arguments)
+    used, parts = planner.used(op.operands), planner.defined(block.arguments)
     cuts = tuple(Cut(place, tiling, (key,), (part,)) for tiling, key, part in zip(tilings[0], used, parts, strict=True))
     # A value may be returned twice, and each occurrence is joined separately.
-    returned = planning.used(ends)
-    results = planning.defined(op.results)
+    returned = planner.used(ends)
+    results = planner.defined(op.results)
     joins = tuple(
-        _join(op, place, *each) for each in zip(tilings[1], returned, results, planning.types(op), strict=True)
+        _join(op, place, *each) for each in zip(tilings[1], returned, results, planner.types(op), strict=True)
     )
-    return ManualComputation(used, cuts, body, returned, joins, results)
+    return ManualComputation(used, cuts, blocks, returned, joins, results)
 
 
-def cut_or_join(planning: Planning, op: Operation) -> Step | None:
+def cut_or_join(planner: Planner, op: Operation) -> Step | None:
     """For calls that start or end a manual computation of GSPMD; ``None`` if nothing is split."""
     (operand,), (result,) = op.operands, op.results
     if operand.type == result.type:
@@ -609,27 +552,23 @@ def cut_or_join(planning: Planning, op: Operation) -> Step | None:
     is_cut = op.attributes["call_target_name"].value == _CUT
     name = _OF_OPERAND if is_cut else _SHARDING
     text = str(op.attributes[name].value) if name in op.attributes else ""
-    (type_,) = planning.types(op)
+    (type_,) = planner.types(op)
     whole, part = (operand.type.shape, type_.shape) if is_cut else (type_.shape, operand.type.shape)
     tiling = gspmd_tiling(text, len(whole))
     if tiling is None or [count * size for count, size in zip(tiling.counts, part, strict=True)] != list(whole):
-        raise planning.refusal(
+        raise planner.refusal(
             op, f"its sharding {text or '(it has none)'} does not split {list(whole)} into parts {list(part)}"
         )
-    (key,) = planning.used(op.operands)
-    results = planning.defined(op.results)
-    place = planning.place(op)
+    (key,) = planner.used(op.operands)
+    results = planner.defined(op.results)
+    place = planner.place(op)
     return Cut(place, tiling, (key,), results) if is_cut else _join(op, place, tiling, key, results[0], type_)
 
 
 def _join(op: Operation, place: str, tiling: Tiling, operand: int, result: int, type_: ArgumentType) -> Collective:
-    grouping = Grouping(place, "flattened_ids", tiling.groups, False)
-    return Collective(str(op.name), grouping, _joining(tiling), (operand,), (result,), (type_,))
-
-
-def _joining(tiling: Tiling) -> Exchange:
-    def exchange(_: Evaluate, group: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    def exchange(_: Evaluate, group: Group) -> list[list[Any]]:
         whole = tiling.joined([part for (part,) in group])
         return [[whole] for _ in group]
 
-    return exchange
+    grouping = Grouping(place, "flattened_ids", tiling.groups, False)
+    return Collective(str(op.name), grouping, exchange, (operand,), (result,), (type_,))

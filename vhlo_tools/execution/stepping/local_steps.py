@@ -12,7 +12,7 @@ from vhlo_tools.errors import EngineError, VhloToolsError
 from vhlo_tools.execution.handlers import CustomCall, Handler, checked_results
 from vhlo_tools.execution.op_traits import ops_where
 from vhlo_tools.execution.probes import ProbeSite
-from vhlo_tools.execution.stepping.steps import Device, DeviceRun, Frame, Immediate, Keys, Step, StepBlock
+from vhlo_tools.execution.stepping.steps import Device, DeviceRun, Frame, Immediate, Keys, Nested, Step, StepBlock
 from vhlo_tools.execution.values import ArgumentType, TokenType, TupleType, ValueType
 from vhlo_tools.records import dataclass
 
@@ -121,40 +121,34 @@ def _nested(type_: ValueType, leaves: Iterator[np.ndarray[Any, Any]]) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Map(Step):
-    body: StepBlock
+class Map(Nested):
+    blocks: tuple[StepBlock, ...]
     operands: Keys
     results: Keys
     types: tuple[ArgumentType, ...]
 
-    @property
-    def blocks(self) -> tuple[StepBlock, ...]:
-        return (self.body,)
-
     def run(self, device: Device, frame: Frame) -> DeviceRun:
+        (body,) = self.blocks
         operands = [frame[key] for key in self.operands]
         results = _empty(self.types)
         for index in np.ndindex(results[0].shape):
-            values = yield from self.body.run(device, frame, _scalars(operands, index))
+            values = yield from body.run(device, frame, _scalars(operands, index))
             _put(results, index, values)
         frame.update(zip(self.results, results, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
-class Reduce(Step):
+class Reduce(Nested):
     """Elements are reduced in order."""
 
-    body: StepBlock
+    blocks: tuple[StepBlock, ...]
     operands: Keys
-    dimensions: tuple[int, ...]
     results: Keys
     types: tuple[ArgumentType, ...]
-
-    @property
-    def blocks(self) -> tuple[StepBlock, ...]:
-        return (self.body,)
+    dimensions: tuple[int, ...]
 
     def run(self, device: Device, frame: Frame) -> DeviceRun:
+        (body,) = self.blocks
         keys, initial = self.operands[: len(self.types)], self.operands[len(self.types) :]
         # Move the reduced dimensions to the end.
         last = range(-len(self.dimensions), 0)
@@ -164,7 +158,7 @@ class Reduce(Step):
         for index in np.ndindex(results[0].shape):
             values = [frame[key] for key in initial]
             for along in np.ndindex(operands[0].shape[kept:]):
-                values = yield from self.body.run(device, frame, [*values, *_scalars(operands, (*index, *along))])
+                values = yield from body.run(device, frame, [*values, *_scalars(operands, (*index, *along))])
             _put(results, index, values)
         frame.update(zip(self.results, results, strict=True))
 
@@ -209,66 +203,54 @@ class FunctionCall(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class While(Step):
-    condition: StepBlock
-    body: StepBlock
+class While(Nested):
+    blocks: tuple[StepBlock, ...]  # the condition and the body
     operands: Keys
     results: Keys
 
-    @property
-    def blocks(self) -> tuple[StepBlock, ...]:
-        return self.condition, self.body
-
     def run(self, device: Device, frame: Frame) -> DeviceRun:
+        condition, body = self.blocks
         values = [frame[key] for key in self.operands]
         device.iterations.append(0)
         while True:
-            (more,) = yield from self.condition.run(device, frame, values)
+            (more,) = yield from condition.run(device, frame, values)
             if not more:
                 break
-            values = yield from self.body.run(device, frame, values)
+            values = yield from body.run(device, frame, values)
             device.iterations[-1] += 1
         device.iterations.pop()
         frame.update(zip(self.results, values, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
-class Branch(Step):
+class Branch(Nested):
     """The first block is for true; an index out of range selects the last."""
 
-    branches: tuple[StepBlock, ...]
+    blocks: tuple[StepBlock, ...]
     operands: Keys
     results: Keys
-
-    @property
-    def blocks(self) -> tuple[StepBlock, ...]:
-        return self.branches
 
     def run(self, device: Device, frame: Frame) -> DeviceRun:
         chosen = frame[self.operands[0]]
         if chosen.dtype == np.bool_:
             number = 0 if chosen else 1
         else:
-            number = int(chosen) if 0 <= chosen < len(self.branches) else len(self.branches) - 1
-        values = yield from self.branches[number].run(device, frame, ())
+            number = int(chosen) if 0 <= chosen < len(self.blocks) else len(self.blocks) - 1
+        values = yield from self.blocks[number].run(device, frame, ())
         frame.update(zip(self.results, values, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
-class Asynchronous(Step):
+class Asynchronous(Nested):
     """Executed immediately; the result is the future of its values."""
 
-    block: StepBlock
+    blocks: tuple[StepBlock, ...]
     operands: Keys
     results: Keys
 
-    @property
-    def blocks(self) -> tuple[StepBlock, ...]:
-        return (self.block,)
-
     def run(self, device: Device, frame: Frame) -> DeviceRun:
-        values = yield from self.block.run(device, frame, [frame[key] for key in self.operands])
-        (future,) = self.results
+        (block,), (future,) = self.blocks, self.results
+        values = yield from block.run(device, frame, [frame[key] for key in self.operands])
         frame[future] = tuple(values)
 
 

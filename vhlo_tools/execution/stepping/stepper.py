@@ -18,9 +18,9 @@ from vhlo_tools.execution.isolated import bytecode_of, call_isolated, module_her
 from vhlo_tools.execution.lowering.lowering import UNWRITABLE, fit, lower
 from vhlo_tools.execution.lowering.shapes import is_dynamic, may_be_sizes
 from vhlo_tools.execution.probes import Probe, ProbeSite, instrument
-from vhlo_tools.execution.stepping.device_steps import keep_shardings, run_in_lockstep
+from vhlo_tools.execution.stepping.device_steps import Lockstep, keep_shardings
 from vhlo_tools.execution.stepping.local_steps import has_host_ops
-from vhlo_tools.execution.stepping.planning import plan
+from vhlo_tools.execution.stepping.planning import StepPlanner
 from vhlo_tools.execution.stepping.steps import Device, Evaluate, StepBlock, evaluate_here, evaluate_isolated
 from vhlo_tools.execution.values import explained, main_of
 from vhlo_tools.program import Program
@@ -94,7 +94,7 @@ class Stepper:
 
         devices = [Device(number, *grid.place(number), functions, evaluate, emit) for number in range(grid.size)]
         runs = [functions[_MAIN].run(device, {}, each) for device, each in zip(devices, inputs, strict=True)]
-        return _unshared(run_in_lockstep(grid, devices, runs), inputs)
+        return _unshared(Lockstep(grid, devices, runs).run(), inputs)
 
     def _planned(self, inputs: Sequence[Any], probe: Probe | None) -> dict[str, StepBlock]:
         key = (probe.selection if probe else None, self._key(inputs))
@@ -128,7 +128,7 @@ class Stepper:
             else:
                 rewritten = rewrite_here(*arguments)
             module = provider.parse(provider.new_context(), rewritten)
-            return plan(provider, module, [_MAIN], self._handlers, sites, name), module
+            return StepPlanner(provider, module, self._handlers, sites, name).plan([_MAIN]), module
 
 
 def rewrite_here(
@@ -195,13 +195,16 @@ def run_programs(
         fit(provider, module, (), (), (), program.name)
         lower(provider, module, program.name, as_specified=True)
         provider.rename_function(module, "main", _RENAMED_MAIN)
-        blocks = plan(provider, module, [*names, *feed], handlers or {}, (), program.name, has_host=True)
+        planner = StepPlanner(provider, module, handlers or {}, (), program.name, has_host=True)
+        blocks = planner.plan([*names, *feed])
     queue = deque(feed)
     devices = [
-        Device(number, *grid.place(number), blocks, evaluate, _no_probe, feed=queue) for number in range(grid.size)
+        # The program has no instrumentation.
+        Device(number, *grid.place(number), blocks, evaluate, lambda *_: None, feed=queue)
+        for number in range(grid.size)
     ]
     runs = [blocks[name].run(device, {}, given) for name, device, given in zip(names, devices, inputs, strict=True)]
-    return run_in_lockstep(grid, devices, runs)
+    return Lockstep(grid, devices, runs).run()
 
 
 def _empty_main(provider: Provider, module: Module) -> None:
@@ -212,7 +215,3 @@ def _empty_main(provider: Provider, module: Module) -> None:
         main.operation.erase()
         empty = provider.parse(module.context, "func.func @main() { return }")
         module.body.append(empty.body.operations[0])
-
-
-def _no_probe(*_: Any) -> None:
-    """The program has no instrumentation."""

@@ -15,14 +15,15 @@ import numpy as np
 from vhlo_tools.bindings import CALLEES, MLIRFailure, Module, Operation, Provider, get_provider, isolation, source_of
 from vhlo_tools.conversion import values_of
 from vhlo_tools.errors import EngineCrashError, EngineError, EngineTimeoutError
-from vhlo_tools.execution.isolated import limits_of
+from vhlo_tools.execution.handlers import described, refusal
+from vhlo_tools.execution.isolated import limits_of, with_message
 from vhlo_tools.execution.lowering.shapes import wrap_main
 from vhlo_tools.execution.op_traits import ops_where
 from vhlo_tools.execution.probes import ProbeSite
 from vhlo_tools.execution.reference.calling_convention import convert_input, convert_results
 from vhlo_tools.execution.reference.preparation import check_runnable
-from vhlo_tools.execution.values import ValueType, as_arrays, parse_value_type
-from vhlo_tools.program import place_of
+from vhlo_tools.execution.values import ArgumentType, ValueType, as_arrays, parse_tensor_type, parse_value_type
+from vhlo_tools.program import meshes_of, place_of
 from vhlo_tools.records import dataclass
 
 # Evaluation of segments by StableHLO's reference interpreter, in this process
@@ -124,15 +125,22 @@ class Step(ABC):
     results: Keys
 
     @property
-    def blocks(self) -> tuple[StepBlock, ...]:
-        return ()
+    def uses(self) -> frozenset[int]:
+        return frozenset(self.operands)
+
+    @abstractmethod
+    def run(self, device: Device, frame: Frame) -> DeviceRun: ...
+
+
+class Nested(Step):
+    """A step with blocks of its own."""
+
+    __slots__ = ()
+    blocks: tuple[StepBlock, ...]
 
     @property
     def uses(self) -> frozenset[int]:
         return frozenset(self.operands).union(*(block.uses for block in self.blocks))
-
-    @abstractmethod
-    def run(self, device: Device, frame: Frame) -> DeviceRun: ...
 
 
 class Immediate(Step):
@@ -362,6 +370,54 @@ def _is_plain(block: Any, ops: Sequence[Operation]) -> bool:
     return str(ops[0].name) in _COMBINERS and len(same) == 1 and all(each in arguments for each in ops[0].operands)
 
 
+# Construction of steps from the ops of a program
+
+
+class Planner:
+    """Numbers the values of a program, which steps read and write; with ``has_host``, a host exchanges values."""
+
+    def __init__(self, provider: Provider, module: Module, name: str, *, has_host: bool) -> None:
+        self.provider, self.has_host = provider, has_host
+        self.kernels = Kernels(provider, module, name)
+        self._name = name
+        self._meshes = meshes_of(module)
+        self._keys: dict[Any, int] = {}
+        self._needed: set[int] = set()
+
+    def key_of(self, value: Any) -> int:
+        return self._keys.setdefault(value, len(self._keys))
+
+    def used(self, values: Iterable[Any]) -> Keys:
+        """The numbers of values that a step reads."""
+        keys = self.defined(values)
+        self._needed.update(keys)
+        return keys
+
+    def defined(self, values: Iterable[Any]) -> Keys:
+        """The numbers of values that a step writes."""
+        return tuple(map(self.key_of, values))
+
+    def refusal(self, op: Operation, reason: str) -> EngineError:
+        return refusal(op, self._name, reason)
+
+    def place(self, op: Operation) -> str:
+        return described(op, self._name)
+
+    def mesh(self, name: str) -> str | None:
+        """As MLIR prints it."""
+        return self._meshes.get(name)
+
+    def types(self, op: Operation) -> tuple[ArgumentType, ...]:
+        types = tuple(parse_tensor_type(str(each.type)) for each in op.results)
+        self.check_static(op, types)
+        return types
+
+    def check_static(self, op: Operation, types: Iterable[ArgumentType]) -> None:
+        for type_ in types:
+            if not type_.is_static:
+                raise self.refusal(op, f"the inputs do not resolve the shape of its result {type_.text}")
+
+
 # Segments: consecutive ops of a block, which the engine evaluates together
 
 
@@ -409,14 +465,8 @@ class Segment(Immediate):
             return error  # another failure than that of the segment, such as of a slow process start, is inconclusive
         (op,) = ops
         place = place_of(source_of(op.location), self._name) or self._name
-        what = f"{op.name} at {place}"
-        if isinstance(error, EngineTimeoutError):
-            return EngineTimeoutError(
-                f"{place}: {op.name} exceeds the time limit: {error}", seconds=error.seconds, op=what
-            )
-        return EngineCrashError(
-            f"{place}: {op.name}: {error}", signal=error.signal, exit_code=error.exit_code, op=what, output=error.output
-        )
+        exceeds = " exceeds the time limit" if isinstance(error, EngineTimeoutError) else ""
+        return with_message(error, f"{place}: {op.name}{exceeds}: {error}", op=f"{op.name} at {place}")
 
     def _succeeds(
         self, ops: Sequence[Operation], evaluate: Evaluate, values: Frame, error_type: type[EngineError]

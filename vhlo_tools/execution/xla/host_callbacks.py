@@ -8,10 +8,10 @@ ended.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from vhlo_tools.execution.handlers import CustomCall, Handler, call_of, checked_
 from vhlo_tools.execution.known_targets import RULES, reason_against, reserved_reason
 from vhlo_tools.execution.op_traits import CONTROL_FLOW
 from vhlo_tools.execution.reference.known_calls import KNOWN_CALLS, expanded_by_xla, lapack
-from vhlo_tools.execution.values import ArgumentType, TokenType, TupleType, ValueType, parse_value_type
+from vhlo_tools.execution.values import ArgumentType, LeafType, TokenType, leaf_types, parse_value_type
 from vhlo_tools.program import Program, place_of
 
 #: Ops whose regions XLA runs in sequence. For all other regions it generates code for many elements at once, and
@@ -59,16 +59,16 @@ class Callbacks:
         self._numbers = count()
         self._failures: dict[int, BaseException] = {}
 
-    def add(
-        self, call: CustomCall, handler: Handler, operands: Sequence[ArgumentType | None], tokens: Sequence[bool]
-    ) -> int:
-        """``operands`` are those that XLA passes, ``None`` for a token; returns the index of the function."""
+    def add(self, call: CustomCall, handler: Handler, operands: Sequence[LeafType], types: Sequence[LeafType]) -> int:
+        """``operands`` and results are those that XLA passes and expects; returns the index of the function."""
 
         def function(*given: Any) -> tuple[Any, ...]:
             # They come from a child process, which may send anything.
             if len(given) != len(operands) or not all(map(_fits, given, operands)):
                 raise EngineError(f"{call}: XLA passes operands of other types")
-            arrays = [_read_only(each) for each in given if each is not None]
+            arrays = [each for each in given if each is not None]
+            for each in arrays:
+                each.flags.writeable = False
             try:
                 results = iter(_computed(call, handler, arrays))
             except BaseException as error:
@@ -77,7 +77,7 @@ class Callbacks:
                 if not self._lenient:
                     raise RuntimeError(f"the handler failed (failure {number})") from None
                 results = iter([np.zeros([size or 0 for size in each.shape], each.dtype) for each in call.results])
-            return tuple(None if token else next(results) for token in tokens)
+            return tuple(None if isinstance(each, TokenType) else next(results) for each in types)
 
         self.functions.append(function)
         return len(self.functions) - 1
@@ -100,15 +100,10 @@ def _computed(call: CustomCall, handler: Handler, arrays: list[np.ndarray[Any, A
     return checked_results(call, returned)
 
 
-def _fits(given: Any, type_: ArgumentType | None) -> bool:
-    if type_ is None or given is None:
-        return given is type_
+def _fits(given: Any, type_: LeafType) -> bool:
+    if isinstance(type_, TokenType):
+        return given is None
     return isinstance(given, np.ndarray) and (given.dtype, given.shape) == (type_.dtype, type_.static_shape)
-
-
-def _read_only(operand: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    operand.flags.writeable = False
-    return operand
 
 
 def take_calls(
@@ -131,19 +126,23 @@ def take_calls(
                     _check(op, call, program.name, handlers)
                 continue
             if body := within.get(function_of(op)) or _body_around(op):
-                _refuse(call, body)
+                raise EngineError(
+                    f"{call}: XLA does not support custom calls in the body of {body}: compute all of {body} in the "
+                    f"handler, or use the engine reference"
+                )
             if handler is None:
                 _check(op, call, program.name, handlers)
                 handler = _own_handler(op, target, configurations)
-                if handler is not None:
-                    _keep(provider, op)
+                # XLA would remove a call of the toolkit, such as an assertion, as unused.
+                if handler is not None and (not len(op.results) or target.startswith("check.")):
+                    op.attributes["has_side_effect"] = provider.ir.BoolAttr.get(True)
             if handler is not None:
-                types, operands = (
-                    [parse_value_type(str(each.type)) for each in side] for side in (op.results, op.operands)
+                operands, types = (
+                    tuple(leaf_types(parse_value_type(str(each.type)) for each in side))
+                    for side in (op.operands, op.results)
                 )
-                _check_elements(provider, op, program.name, [*_leaves(operands), *_leaves(types)])
-                number = callbacks.add(call, handler, tuple(_leaves(operands)), tuple(_tokens(types)))
-                _call_back(provider, op, number)
+                _check_elements(provider, op, program.name, (*operands, *types))
+                _call_back(provider, op, callbacks.add(call, handler, operands, types))
             elif is_lapack(target):
                 _prepare_lapack(provider, op, call)
                 has_lapack = True
@@ -162,9 +161,9 @@ def _check(op: Operation, call: CustomCall, name: str, handlers: Mapping[str, Ha
         raise refusal(op, name, reason, "the engine xla")
 
 
-def _check_elements(provider: Provider, op: Operation, name: str, types: Iterable[ArgumentType | None]) -> None:
+def _check_elements(provider: Provider, op: Operation, name: str, types: Iterable[LeafType]) -> None:
     """The installed XLA may pass narrow elements wrongly to a handler, and its results back."""
-    narrow = [each.text for each in types if each is not None and _NARROW.fullmatch(each.storage)]
+    narrow = [each.text for each in types if isinstance(each, ArgumentType) and _NARROW.fullmatch(each.storage)]
     if narrow and (missing := missing_part(provider, NARROW_ELEMENTS)) is not None:
         reason = f"its handler would get other values of {narrow[0]}; {missing}, or run it on the engine reference"
         raise refusal(op, name, reason, "the engine xla")
@@ -175,13 +174,9 @@ def _own_handler(op: Operation, target: str, configurations: dict[str, str]) -> 
     if target == "Eigh":
         text = str(op.attributes["backend_config"])
         return None if configurations.setdefault(str(op.operands[0].type), text) == text else expanded_by_xla
-    return lapack if is_lapack(target) and _takes_nothing(op) else KNOWN_CALLS.get(target)
-
-
-def _keep(provider: Provider, op: Operation) -> None:
-    """XLA would remove a call of the toolkit, such as an assertion, as unused."""
-    if not len(op.results) or str(op.attributes["call_target_name"].value).startswith("check."):
-        op.attributes["has_side_effect"] = provider.ir.BoolAttr.get(True)
+    types = [parse_value_type(str(each.type)) for each in op.operands]
+    takes_nothing = any(isinstance(each, ArgumentType) and 0 in each.shape for each in types)
+    return lapack if is_lapack(target) and takes_nothing else KNOWN_CALLS.get(target)
 
 
 def _prepare_lapack(provider: Provider, op: Operation, call: CustomCall) -> None:
@@ -197,44 +192,18 @@ def _prepare_lapack(provider: Provider, op: Operation, call: CustomCall) -> None
     op.attributes["api_version"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 4)
 
 
-def _takes_nothing(op: Operation) -> bool:
-    types = [parse_value_type(str(each.type)) for each in op.operands]
-    return any(isinstance(each, ArgumentType) and 0 in each.shape for each in types)
-
-
 def _call_back(provider: Provider, op: Operation, index: int) -> None:
     ir = provider.ir
-    conventions = _CONVENTIONS if _has_array_aliases(op) else (*_CONVENTIONS, _ALIASES)
-    for name in conventions:
+    # XLA crashes on aliases of tokens, and of no results.
+    types = [parse_value_type(str(each.type)) for each in (*op.operands, *op.results)]
+    has_array_aliases = bool(len(op.results)) and all(isinstance(each, ArgumentType) for each in types)
+    for name in _CONVENTIONS if has_array_aliases else (*_CONVENTIONS, _ALIASES):
         if name in op.attributes:
             del op.attributes[name]
     bits = ir.IntegerType.get_signless(32), ir.IntegerType.get_unsigned(64)
     op.attributes["api_version"] = ir.IntegerAttr.get(bits[0], 4)
     op.attributes["backend_config"] = ir.DictAttr.get({"index": ir.IntegerAttr.get(bits[1], index)})
     op.attributes["call_target_name"] = ir.StringAttr.get(CALLBACK_TARGET)
-
-
-def _has_array_aliases(op: Operation) -> bool:
-    """XLA crashes on aliases of tokens, and of no results."""
-    types = [*op.operands, *op.results]
-    return bool(len(op.results)) and all(isinstance(parse_value_type(str(each.type)), ArgumentType) for each in types)
-
-
-def _leaves(types: Iterable[ValueType]) -> Iterator[ArgumentType | None]:
-    for type_ in types:
-        if isinstance(type_, TupleType):
-            yield from _leaves(type_.parts)
-        else:
-            yield type_ if isinstance(type_, ArgumentType) else None
-
-
-def _tokens(types: Iterable[ValueType]) -> Iterator[bool]:
-    """XLA expects the elements of tuples separately."""
-    for type_ in types:
-        if isinstance(type_, TupleType):
-            yield from _tokens(type_.parts)
-        else:
-            yield isinstance(type_, TokenType)
 
 
 def _body_around(op: Any) -> str | None:
@@ -258,10 +227,3 @@ def _within_bodies(provider: Provider, module: Any) -> dict[str, str]:
             if body := _body_around(op) or within.get(function_of(op)):
                 within.setdefault(str(op.attributes[CALLEES[str(op.name)]].value), body)
     return within
-
-
-def _refuse(call: CustomCall, body: str) -> NoReturn:
-    raise EngineError(
-        f"{call}: XLA does not support custom calls in the body of {body}: compute all of {body} in the handler, or "
-        f"use the engine reference"
-    )
