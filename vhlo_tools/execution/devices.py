@@ -47,7 +47,15 @@ class Grid:
 
     def groups(self, strategy: Strategy, ids: Sequence[Sequence[int]]) -> Groups:
         """``ids`` are replicas, partitions or devices, depending on the strategy."""
-        return tuple(group for each in ids for group in _STRATEGIES[strategy](self, each))
+        replicas, partitions = range(self.replicas), range(self.partitions)
+        match strategy:
+            case "cross_replica":
+                return tuple(tuple(self.device(each, at) for each in group) for group in ids for at in partitions)
+            case "cross_partition":
+                return tuple(tuple(self.device(at, each) for each in group) for group in ids for at in replicas)
+            case "cross_replica_and_partition":
+                return tuple(tuple(self.device(each, at) for at in partitions for each in group) for group in ids)
+        return tuple(map(tuple, ids))
 
     def __str__(self) -> str:
         return f"{_counted(self.replicas, 'replica')} of {_counted(self.partitions, 'partition')}"
@@ -89,7 +97,10 @@ class Grouping:
 def grouping_of(op: Operation, place: str, mesh: Callable[[str], str | None]) -> Grouping:
     """``mesh`` returns a mesh by its name, as MLIR prints it."""
     attribute = GROUPS[str(op.name)]
-    ids = _ids(op, attribute, place, mesh) if attribute in op.attributes else ()
+    try:
+        ids = ids_of(op, attribute, mesh) if attribute in op.attributes else ()
+    except LookupError as missing:
+        raise EngineError(f"{place}: {missing}") from None
     return Grouping(place, _strategy(op), ids, attribute == "source_target_pairs")
 
 
@@ -109,35 +120,8 @@ def _strategy(op: Operation) -> Strategy:
     return "cross_replica_and_partition" if is_channel else "cross_replica"
 
 
-def _ids(op: Operation, name: str, place: str, mesh: Callable[[str], str | None]) -> Groups:
-    try:
-        return ids_of(op, name, mesh)
-    except LookupError as missing:
-        raise EngineError(f"{place}: {missing}") from None
-
-
 def _counted(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 's'}"
-
-
-def _cross_replica(grid: Grid, ids: Sequence[int]) -> Groups:
-    return tuple(tuple(grid.device(each, partition) for each in ids) for partition in range(grid.partitions))
-
-
-def _cross_partition(grid: Grid, ids: Sequence[int]) -> Groups:
-    return tuple(tuple(grid.device(replica, each) for each in ids) for replica in range(grid.replicas))
-
-
-def _cross_both(grid: Grid, ids: Sequence[int]) -> Groups:
-    return (tuple(grid.device(each, partition) for partition in range(grid.partitions) for each in ids),)
-
-
-_STRATEGIES: Final[Mapping[Strategy, Callable[[Grid, Sequence[int]], Groups]]] = {
-    "cross_replica": _cross_replica,
-    "cross_partition": _cross_partition,
-    "cross_replica_and_partition": _cross_both,
-    "flattened_ids": lambda _, ids: (tuple(ids),),
-}
 
 
 # Split values into parts of equal size on devices, and join them

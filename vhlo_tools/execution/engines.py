@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from vhlo_tools.bindings import isolation
 from vhlo_tools.errors import EngineCrashError
 from vhlo_tools.execution.devices import Grid
 from vhlo_tools.execution.donation import Aliased, Buffer
@@ -34,17 +35,6 @@ class ReferenceEngine:
 
     def prepare(self, shapes: Sequence[tuple[int, ...]], timeout: float | None = None) -> None:
         """The child process prepares the program on its first run."""
-
-    def execute_parallel(
-        self,
-        inputs: Sequence[Sequence[np.ndarray[Any, Any] | None]],
-        replicas: int,
-        partitions: int,
-        timeout: float | None = None,
-        probe: Probe | None = None,
-    ) -> list[list[np.ndarray[Any, Any] | None]]:
-        self._stepper.timeout = timeout
-        return self._stepper.run_parallel(inputs, replicas, partitions, probe)
 
     def call(self, arrays: Sequence[np.ndarray[Any, Any]], timeout: float | None) -> list[np.ndarray[Any, Any] | None]:
         return self._run(arrays, timeout, None)
@@ -103,7 +93,8 @@ class ParallelReferenceEngine:
     """The devices step through the program in turn."""
 
     def __init__(self, program: Program, grid: Grid, handlers: Mapping[str, Handler]) -> None:
-        self._engine, self._grid = ReferenceEngine(program, handlers), grid
+        isolation.warm()
+        self._stepper, self._grid = Stepper(program, handlers, isolated=True), grid
         self._is_manual = has_manual(program.provider, program.provider.as_module(program.load()))
 
     def prepare(self, shapes: Sequence[tuple[int, ...]], timeout: float | None = None) -> None:
@@ -116,14 +107,14 @@ class ParallelReferenceEngine:
 
         If it also contains manual computations on parts, all devices get all inputs, and each has all results.
         """
-        replicas, partitions = self._grid.replicas, self._grid.partitions
-        if len(inputs) < self._grid.size and self._is_manual:
-            everywhere = list(inputs) * self._grid.size
-            results = self._engine.execute_parallel(everywhere, replicas, partitions, timeout, probe)
-            return (tuple(results[0]),)
-        if len(inputs) < self._grid.size:
-            replicas = partitions = 1
-        return tuple(map(tuple, self._engine.execute_parallel(inputs, replicas, partitions, timeout, probe)))
+        self._stepper.timeout = timeout
+        if len(inputs) == self._grid.size:
+            grid = self._grid
+        elif self._is_manual:
+            return (tuple(self._stepper.run_parallel(list(inputs) * self._grid.size, self._grid, probe)[0]),)
+        else:
+            grid = Grid()
+        return tuple(map(tuple, self._stepper.run_parallel(inputs, grid, probe)))
 
 
 #: Creates an engine from a program, the handlers of its custom calls, and whether XLA runs in this process.

@@ -50,7 +50,7 @@ from vhlo_tools.execution.values import (
     leaf_values,
     main_of,
     nested_values,
-    parse_value_type,
+    signature_of,
     valid_module,
 )
 from vhlo_tools.program import Program, read_module_aliases
@@ -131,10 +131,7 @@ class Executable:
         flatten_main(provider, module, main_of(module, program.name), config)
         #: The module of the program, with arrays and tokens only; it is not modified afterwards.
         self.module = module
-        function_type = main_of(module, program.name).attributes["function_type"].value
-        self._types = [parse_value_type(str(each)) for each in function_type.inputs]
-        for each in function_type.results:
-            parse_value_type(str(each))
+        self._types, _ = signature_of(main_of(module, program.name))
         # Without aliases, tokens, tuples and dynamic dimensions a run needs no conversions.
         static = [each for each in self._types if isinstance(each, ArgumentType) and each.is_static]
         self._exact = [(each.static_shape, each.dtype) for each in static]
@@ -238,14 +235,16 @@ class Executable:
         plan = plan_donation(taken, self.aliases, self._outputs)
         aliased = {each.input for each in plan}
         unused = [each for number, each in enumerate(taken) if each.donated and each.buffer and number not in aliased]
-        unusable = _unusable(unused)
+        unusable = tuple(
+            UnusableDonation(each.parameter_number, each.parameter_index, each.given.nbytes) for each in unused
+        )
         # Before the run, because a warning may be turned into an error.
         for said in unusable:
             warnings.warn(f"{self.name}: {said}", DonationWarning, stacklevel=_level_of_caller())
         limit = self._timeout if timeout is None else timeout
         results, done = self._engine.execute([each.buffer for each in taken], plan, limit, probe)
         for each in unused:
-            cast(Buffer, each.buffer).delete()
+            each.given.delete()
 
         def report() -> RunReport:
             return RunReport(self.engine, self._why, self._outputs_of(results, taken, done), unusable, self._notes)
@@ -366,14 +365,6 @@ def _level_of_caller() -> int:
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("vhlo_tools."):
         level, frame = level + 1, frame.f_back
     return level
-
-
-def _unusable(unused: Sequence[Input]) -> tuple[UnusableDonation, ...]:
-    return tuple(
-        UnusableDonation(each.parameter_number, each.parameter_index, each.buffer.nbytes)
-        for each in unused
-        if each.buffer
-    )
 
 
 def _mapped(function: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -27,7 +27,7 @@ from vhlo_tools.execution.lowering.patterns import PLACEMENTS, apply_required, p
 from vhlo_tools.execution.lowering.shapes import has_bounds, is_dynamic, refine, release_bounds, wrap_main
 from vhlo_tools.execution.lowering.types import is_quantized, store_quantized
 from vhlo_tools.execution.op_traits import ops_where
-from vhlo_tools.execution.probes import Probe
+from vhlo_tools.execution.probes import Probe, no_probes
 from vhlo_tools.execution.protocols import Ran, Values
 from vhlo_tools.execution.reference.calling_convention import convert_input, convert_results
 from vhlo_tools.execution.values import ArgumentType, explained, main_of, signature_of
@@ -138,9 +138,7 @@ class IreeEngine:
     def execute(self, arguments: Values, aliased: Sequence[Aliased], timeout: float | None, probe: Probe | None) -> Ran:
         """Donated inputs are deleted, and no result is in their place."""
         if probe is not None:
-            raise EngineError(
-                f"{self._name}: IREE does not expose intermediate values: use the engine reference for probes"
-            )
+            raise no_probes(self._name, "IREE")
         results = self._run([None if each is None else each.read() for each in arguments], timeout)
         done = []
         for each in aliased:

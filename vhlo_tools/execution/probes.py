@@ -179,8 +179,10 @@ class Probe:
         name = f"{len(self.values):06}.npy"
         np.save(self._folder / name, as_saved(array), allow_pickle=False)
         self.values.append(ProbedValue(*described, file=self._folder / name))
+        shape, iterations = (json.dumps(list(each)) for each in (array.shape, iteration))
+        row = [name, site.op, site.result, array.dtype.name, shape, site.location, site.path, site.function]
         with (self._folder / INDEX).open("a", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerow(_row(self.values[-1], name))
+            csv.writer(file).writerow([*row, iterations, device])
 
 
 def read_probes(folder: str | Path) -> Iterator[ProbedValue]:
@@ -200,23 +202,6 @@ def read_probes(folder: str | Path) -> Iterator[ProbedValue]:
             yield ProbedValue(site, iteration, row["dtype"], shape, device, Path(folder) / row["file"])
 
 
-def _row(value: ProbedValue, name: str) -> list[object]:
-    site = value.site
-    shape, iteration = (json.dumps(list(each)) for each in (value.shape, value.iteration))
-    return [
-        name,
-        site.op,
-        site.result,
-        value.dtype,
-        shape,
-        site.location,
-        site.path,
-        site.function,
-        iteration,
-        value.device,
-    ]
-
-
 def _dtype(name: str) -> np.dtype[Any]:
     try:
         return np.dtype(name)
@@ -225,6 +210,10 @@ def _dtype(name: str) -> np.dtype[Any]:
 
         dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
         return dtype
+
+
+def no_probes(name: str, engine: str) -> EngineError:
+    return EngineError(f"{name}: {engine} does not expose intermediate values: use the engine reference for probes")
 
 
 # Instrumentation of probed values of a program; it survives all rewriting

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import vhlo_tools as vt
-from vhlo_tools.execution.engines import ReferenceEngine
+from vhlo_tools.execution.devices import Grid
+from vhlo_tools.execution.stepping.stepper import Stepper
 from vhlo_tools.program import load_program
 
 CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
@@ -18,8 +19,8 @@ ADD = """({ ^bb0(%x: tensor<f32>, %y: tensor<f32>):
 
 def run(text: str, inputs: Any, replicas: int = 1, partitions: int = 1) -> Any:
     """Return the first result of each device."""
-    engine = ReferenceEngine(load_program(text))
-    found: Any = [results[0] for results in engine.execute_parallel(inputs, replicas, partitions)]
+    stepper = Stepper(load_program(text), isolated=True)
+    found: Any = [results[0] for results in stepper.run_parallel(inputs, Grid(replicas, partitions))]
     return np.stack(found)
 
 
@@ -141,7 +142,7 @@ def test_several_operands_are_reduced_by_the_same_function() -> None:
         : (tensor<2xf32>, tensor<f32>) -> (tensor<2xf32>, tensor<f32>)
       return %0#0, %0#1 : tensor<2xf32>, tensor<f32> }}"""
     inputs = [[np.ones(2, np.float32), np.array(3, np.float32)], [np.ones(2, np.float32), np.array(4, np.float32)]]
-    found = ReferenceEngine(load_program(text)).execute_parallel(inputs, 2, 1)
+    found = Stepper(load_program(text), isolated=True).run_parallel(inputs, Grid(2))
     assert [[each.tolist() for each in device if each is not None] for device in found] == [[[2, 2], 7]] * 2
 
 
@@ -277,11 +278,9 @@ def test_results_of_other_shapes_than_the_program_says_are_refused() -> None:
 
 
 def test_inputs_for_other_devices_are_refused() -> None:
-    engine = ReferenceEngine(
-        load_program("func.func @main(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }")
-    )
+    stepper = Stepper(load_program("func.func @main(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }"))
     with pytest.raises(vt.InvalidInputError, match="inputs for 3 devices, but runs on 2 replicas of 2 partitions"):
-        engine.execute_parallel([[np.array(1, np.float32)]] * 3, 2, 2)
+        stepper.run_parallel([[np.array(1, np.float32)]] * 3, Grid(2, 2))
 
 
 # Eight devices as a mesh of x=2, y=4, or with their order told; which add up.

@@ -118,7 +118,8 @@ PARTIAL_WINDOWS: Final = (
     "specification of StableHLO its elements inside are updated"
 )
 
-_FIXED: Final = Version("1.18.0")
+#: The first version whose interpreter leaves inputs as they are.
+SCATTERS_TO_COPIES: Final = Version("1.18.0")
 
 
 def has_partial_windows(op: Operation) -> bool:
@@ -161,10 +162,6 @@ def scatter_as_specified(rewriter: Rewriter) -> Sequence[Any] | None:
     """A scatter has as many operands before its indices as after them."""
     middle = len(rewriter.op.operands) // 2
     return signed_from(middle, middle + 1)(rewriter)
-
-
-def writes_over_inputs(library: Version) -> bool:
-    return library < _FIXED
 
 
 def _copy_inputs(rewriter: Rewriter) -> None:

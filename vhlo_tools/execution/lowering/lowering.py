@@ -9,7 +9,7 @@ import numpy as np
 
 from vhlo_tools.bindings import Module, Provider
 from vhlo_tools.conversion import Pattern, patterns_of
-from vhlo_tools.execution.lowering.indexing import SCATTER_PATTERNS, scatter_as_specified, writes_over_inputs
+from vhlo_tools.execution.lowering.indexing import SCATTER_PATTERNS, SCATTERS_TO_COPIES, scatter_as_specified
 from vhlo_tools.execution.lowering.patterns import PATTERNS, apply_required, placed_unless
 from vhlo_tools.execution.lowering.shapes import has_bounds, is_dynamic, release_bounds, resolve_shapes, wrap_main
 from vhlo_tools.execution.lowering.types import has_narrow_floats, is_quantized, store_quantized, widen_narrow_floats
@@ -53,5 +53,5 @@ def lower(
     placed = Pattern("stablehlo.custom_call", placed_unless(handled), required=True)
     specified = patterns_of({"stablehlo.scatter": scatter_as_specified} if as_specified else {}, required=True)
     apply_required(provider, module, (*PATTERNS, placed, *specified), name)
-    if writes_over_inputs(provider.library.current):
+    if provider.library.current < SCATTERS_TO_COPIES:
         apply_required(provider, module, SCATTER_PATTERNS, name)

@@ -23,7 +23,7 @@ from vhlo_tools.execution.handlers import refusal
 from vhlo_tools.execution.lowering.lowering import fit, lower
 from vhlo_tools.execution.lowering.shapes import passes_only_tensors
 from vhlo_tools.execution.op_traits import OP_TRAITS, Cost, ops_where
-from vhlo_tools.execution.values import ValueType, main_of, parse_value_type
+from vhlo_tools.execution.values import ValueType, main_of, parse_value_type, retype_main
 
 # Checks for ops that would crash the reference interpreter, before it runs
 #
@@ -198,11 +198,11 @@ def fix_sizes(
 ) -> None:
     """Sizes become constants in place, except those that are set in regions of ops."""
     inline_calls(provider, module, lambda _: True)
-    position = _next(main_of(module, name), 0)
-    while position is not None:
-        op = _ops(main_of(module, name))[position]
-        value = _evaluated(provider, module, position, arguments, inputs, name)
-        ir = provider.ir
+    ir, added = provider.ir, 0
+    for position, op in enumerate(list(main_of(module, name).regions[0].blocks[0].operations)):
+        if str(op.name) != _SET or str(getattr(op.operands[1].owner, "name", "")) == "stablehlo.constant":
+            continue
+        value = _evaluated(provider, module, position + added, arguments, inputs, name)
         with module.context, op.location:
             type_ = op.operands[1].type
             attribute = ir.DenseElementsAttr.get(np.asarray(value), type=type_.element_type, shape=type_.shape)
@@ -210,24 +210,7 @@ def fix_sizes(
                 "stablehlo.constant", results=[type_], attributes={"value": attribute}, ip=ir.InsertionPoint(op)
             )
             op.operands[1] = constant.result
-        # The constant was added before it.
-        position = _next(main_of(module, name), position + 2)
-
-
-def _ops(main: Operation) -> list[Operation]:
-    return list(main.regions[0].blocks[0].operations)
-
-
-def _next(main: Operation, start: int) -> int | None:
-    for position, op in enumerate(_ops(main)):
-        if position >= start and str(op.name) == _SET and _maker(op.operands[1]) != "stablehlo.constant":
-            return position
-    return None
-
-
-def _maker(value: Any) -> str | None:
-    owner = value.owner
-    return str(owner.name) if hasattr(owner, "name") else None
+        added += 1
 
 
 def _evaluated(
@@ -240,7 +223,8 @@ def _evaluated(
 ) -> np.ndarray[Any, Any]:
     copy = provider.as_module(provider.clone(module))
     main = main_of(copy, name)
-    ops = _ops(main)
+    block = main.regions[0].blocks[0]
+    ops = list(block.operations)
     size = ops[position].operands[1]
     result = parse_value_type(str(size.type))
     ir = provider.ir
@@ -248,10 +232,7 @@ def _evaluated(
         ir.Operation.create("func.return", operands=[size], ip=ir.InsertionPoint(ops[position]))
         for op in reversed(ops[position:]):
             op.operation.erase()
-        types = main.attributes["function_type"].value.inputs
-        main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, [size.type]))
-        if "res_attrs" in main.attributes:
-            del main.attributes["res_attrs"]
+        retype_main(ir, main, block.arguments, [size])
     fit(provider, copy, arguments, [result], inputs, name)
     lower(provider, copy, name)
     check_runnable(provider, copy, name)

@@ -69,12 +69,9 @@ class Stepper:
         (results,) = self._run([inputs], Grid(), probe)
         return results
 
-    def run_parallel(
-        self, inputs: Sequence[Sequence[Any]], replicas: int, partitions: int, probe: Probe | None = None
-    ) -> list[list[Any]]:
+    def run_parallel(self, inputs: Sequence[Sequence[Any]], grid: Grid, probe: Probe | None = None) -> list[list[Any]]:
         """Device ``r * partitions + p`` is partition ``p`` of replica ``r``."""
-        grid = Grid(replicas, partitions)
-        if replicas < 1 or partitions < 1 or len(inputs) != grid.size:
+        if len(inputs) != grid.size:
             raise InvalidInputError(f"{self._program.name} got inputs for {len(inputs)} devices, but runs on {grid}")
         for number, each in enumerate(inputs):
             if self._key(each) != self._key(inputs[0]):

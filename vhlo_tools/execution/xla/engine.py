@@ -20,11 +20,11 @@ from vhlo_tools.execution.devices import GROUPS, Grid, Groups, grouping_of
 from vhlo_tools.execution.donation import Aliased, Buffer
 from vhlo_tools.execution.handlers import Handler, described
 from vhlo_tools.execution.isolated import LoadedProgram, bytecode_of
-from vhlo_tools.execution.probes import Probe
+from vhlo_tools.execution.probes import Probe, no_probes
 from vhlo_tools.execution.protocols import Ran, Values
 from vhlo_tools.execution.reference.known_calls import OF_PARTITIONER
 from vhlo_tools.execution.xla.host_callbacks import Callbacks, take_calls
-from vhlo_tools.execution.xla.preparation import prepared, refused
+from vhlo_tools.execution.xla.preparation import PreparedForXla, prepared, refused
 from vhlo_tools.program import Program, meshes_of, read_module_aliases, write_module_aliases
 from vhlo_tools.records import dataclass
 
@@ -90,34 +90,51 @@ class _Compiled:
         return [None if token else next(pending) for token in self.tokens]
 
 
+Shapes = tuple[tuple[int, ...], ...]
+
+
 class _Compiler:
+    _lenient = False  # whether a run goes on after a failure of a handler
+
     def __init__(self, program: Program, handlers: Mapping[str, Handler], *, in_process: bool = False) -> None:
         self._program = program
         self._handlers = handlers
         self._in_process = in_process
-        self._compiled: dict[tuple[tuple[int, ...], ...], _Compiled] = {}
+        self._compiled: dict[Shapes, _Compiled] = {}
 
     def prepare(self, shapes: Sequence[tuple[int, ...]], timeout: float | None = None) -> None:
         self._compile(tuple(shapes), timeout)
 
-    def _source(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[XlaSource, Callbacks, tuple[bool, ...]]:
+    def _ready(self, shapes: Shapes, callbacks: Callbacks) -> tuple[PreparedForXla, Devices | None, bool]:
+        """The program for inputs of these shapes, its devices if they are several, and whether it calls LAPACK."""
         raise NotImplementedError
 
-    def _compile(self, shapes: tuple[tuple[int, ...], ...], timeout: float | None) -> _Compiled:
+    def _compile(self, shapes: Shapes, timeout: float | None) -> _Compiled:
         if (known := self._compiled.get(shapes)) is None:
-            source, callbacks, tokens = self._source(shapes)
+            program, callbacks = self._program, Callbacks(lenient=self._lenient)
+            ready, devices, has_lapack = self._ready(shapes, callbacks)
+            types = [(each.static_shape, each.dtype) for each in ready.results if each is not None]
+            types += [((), np.dtype("int32"))] * sum(map(len, ready.opened))
+            source = XlaSource(
+                program.name,
+                bytecode_of(program.provider, ready.module),
+                tuple(types),
+                ready.opened if any(ready.opened) else (),
+                devices,
+                len(callbacks.functions),
+                has_lapack,
+            )
             try:
                 loaded = LoadedProgram(source, callbacks.functions, in_process=self._in_process, timeout=timeout)
             except XlaFailure as failure:
-                raise refused(self._program, failure) from failure
+                raise refused(program, failure) from failure
+            tokens = tuple(each is None for each in ready.results)
             known = self._compiled[shapes] = _Compiled(loaded, callbacks, tokens, Lock())
         return known
 
     def _refuse(self, probe: Probe | None) -> None:
         if probe is not None:
-            raise EngineError(
-                f"{self._program.name}: XLA does not expose intermediate values: use the engine reference for probes"
-            )
+            raise no_probes(self._program.name, "XLA")
 
     def _failed(self, failure: XlaFailure) -> EngineError:
         return EngineError(f"{self._program.name} failed in XLA: {failure}")
@@ -172,25 +189,15 @@ class XlaEngine(_Compiler):
             done.append(each)
         return results, done
 
-    def _source(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[XlaSource, Callbacks, tuple[bool, ...]]:
-        program, callbacks = self._program, Callbacks()
-        ready = prepared(program, shapes, bounded=True)
-        has_lapack = take_calls(program, ready.module, self._handlers, callbacks)
-        types = [(each.static_shape, each.dtype) for each in ready.results if each is not None]
-        types += [((), np.dtype("int32"))] * sum(map(len, ready.opened))
-        source = XlaSource(
-            program.name,
-            bytecode_of(program.provider, ready.module),
-            tuple(types),
-            ready.opened if any(ready.opened) else (),
-            callbacks=len(callbacks.functions),
-            lapack=has_lapack,
-        )
-        return source, callbacks, tuple(each is None for each in ready.results)
+    def _ready(self, shapes: Shapes, callbacks: Callbacks) -> tuple[PreparedForXla, Devices | None, bool]:
+        ready = prepared(self._program, shapes, bounded=True)
+        return ready, None, take_calls(self._program, ready.module, self._handlers, callbacks)
 
 
 class XlaParallelEngine(_Compiler):
     """Runs on several devices in parallel."""
+
+    _lenient = True
 
     def __init__(
         self, program: Program, grid: Grid, handlers: Mapping[str, Handler], *, in_process: bool = False
@@ -216,28 +223,18 @@ class XlaParallelEngine(_Compiler):
             raise self._failed(failure) from failure
         return tuple(tuple(compiled.with_tokens(each)) for each in given)
 
-    def _source(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[XlaSource, Callbacks, tuple[bool, ...]]:
-        program, grid = self._program, self._grid
+    def _ready(self, shapes: Shapes, callbacks: Callbacks) -> tuple[PreparedForXla, Devices | None, bool]:
+        program, provider = self._program, self._program.provider
         ready = prepared(program, shapes)
         module = ready.module
         # Nothing is donated, so nothing is overwritten.
-        write_module_aliases(
-            module.operation, AliasConfig(read_module_aliases(module.operation).signature), provider=program.provider
-        )
-        split = splitting_of(program, module, grid)
-        callbacks = Callbacks(lenient=True)
+        signature = read_module_aliases(module.operation).signature
+        write_module_aliases(module.operation, AliasConfig(signature), provider=provider)
+        split = splitting_of(program, module, self._grid)
         has_lapack = take_calls(program, module, self._handlers, callbacks, OF_PARTITIONER if split else ())
         if split is None:
-            flatten_grid(program.provider, module, grid, program.name)
-        source = XlaSource(
-            program.name,
-            bytecode_of(program.provider, module),
-            tuple((each.static_shape, each.dtype) for each in ready.results if each is not None),
-            devices=split or Devices(grid.size),
-            callbacks=len(callbacks.functions),
-            lapack=has_lapack,
-        )
-        return source, callbacks, tuple(each is None for each in ready.results)
+            flatten_grid(provider, module, self._grid, program.name)
+        return ready, split or Devices(self._grid.size), has_lapack
 
 
 def splitting_of(program: Program, module: Module, grid: Grid) -> Devices | None:
