@@ -28,6 +28,8 @@ CAN_ISOLATE: Final = hasattr(os, "fork")
 #: The exit code of a program whose output nobody reads any longer, as a shell shows the end by this signal.
 CLOSED_OUTPUT: Final = 128 + int(getattr(signal, "SIGPIPE", 13))
 
+_SET_PARENT_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG of prctl(2)
+
 _seeking = threading.Lock()
 
 
@@ -35,6 +37,17 @@ def after_fork(function: Callable[[], None]) -> None:
     """Call a function in every forked copy of this process."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=function)
+
+
+def die_with_parent(parent: int) -> None:
+    """End this process, a fork, with its parent, even if that is killed while this process is in an endless call."""
+    if sys.platform == "linux":
+        # Imported here because only a fork for the bindings, which import it anyway, needs it.
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
 
 
 @contextmanager

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import hashlib
 import os
 import re
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +14,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from vhlo_tools.bindings import isolation
 from vhlo_tools.bindings.isolation.limits import note
@@ -24,11 +22,7 @@ from vhlo_tools.bindings.isolation.messages import anonymous_file
 from vhlo_tools.errors import EngineCrashError, EngineError, MissingExtraError
 from vhlo_tools.findings import Diagnostic
 from vhlo_tools.spec import known_releases
-from vhlo_tools.system import after_fork
 from vhlo_tools.version import Version
-
-if TYPE_CHECKING:
-    from vhlo_tools.bindings.isolation.process import Worker
 
 # IREE in a child process, the server of :mod:`vhlo_tools.bindings.iree`
 #
@@ -287,7 +281,10 @@ def iree_version() -> Version:
 
 def compile_with_iree(name: str, artifact: bytes, limits: isolation.Limits) -> bytes:
     """``artifact`` is a portable artifact of :func:`iree_version` or older; ``name`` is for messages."""
-    return _compilers.compile(name, artifact, limits)
+    compiled = _compilers.call(f"{_SERVER}:compile_here", (name, memoryview(artifact)), limits)
+    if not isinstance(compiled, bytes):
+        raise EngineCrashError("the child process of IREE's compiler returned something else than a program")
+    return compiled
 
 
 class IsolatedIreeProgram:
@@ -322,50 +319,6 @@ class IsolatedIreeProgram:
             raise EngineCrashError("the child process of IREE returned something else than results of its types")
 
 
-class _Compilers:
-    """The children that compile, each for one call at a time."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._idle: list[Worker] = []
-        self._busy: set[Worker] = set()
-
-    def compile(self, name: str, artifact: bytes, limits: isolation.Limits) -> bytes:
-        worker = self._taken()
-        try:
-            compiled = worker.call(f"{_SERVER}:compile_here", (name, memoryview(artifact)), limits)
-            if not isinstance(compiled, bytes):
-                raise EngineCrashError("the child process of IREE's compiler returned something else than a program")
-            return compiled
-        finally:
-            self._give_back(worker)
-
-    def forget(self) -> None:
-        """For the end of this process, or a forked copy of it."""
-        for each in (*self._idle, *self._busy):
-            each.forget()
-
-    def _taken(self) -> Worker:
-        with self._lock:
-            while self._idle:
-                worker = self._idle.pop()
-                if worker.reusable:
-                    break
-                worker.end()
-            else:
-                worker = isolation.start(_MODULES, tools=_tools())
-            self._busy.add(worker)
-            return worker
-
-    def _give_back(self, worker: Worker) -> None:
-        with self._lock:
-            self._busy.discard(worker)
-            if worker.reusable and len(self._idle) < _IDLE:
-                self._idle.append(worker)
-                return
-        worker.end()
-
-
 @cache
 def _tools() -> tuple[str, ...]:
     """Return the programs that the compiler starts: its linker, by the shell, and the loader of both."""
@@ -393,15 +346,4 @@ def _numbers(release: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-_compilers = _Compilers()
-
-
-def _after_fork() -> None:
-    """Start with no children in a fork of this process, because they belong to the original."""
-    global _compilers
-    _compilers.forget()
-    _compilers = _Compilers()
-
-
-atexit.register(lambda: _compilers.forget())
-after_fork(_after_fork)
+_compilers: Final = isolation.Pool(_MODULES, _tools, most=_IDLE)

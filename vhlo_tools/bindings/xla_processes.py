@@ -42,49 +42,26 @@ _SHARED: Final = 512 << 20
 
 class _Process:
     def __init__(self) -> None:
-        self._worker = isolation.start(_MODULES)
+        self.worker = isolation.start(_MODULES)
         #: The numbers of the programs that it has compiled.
         self.programs: set[int] = set()
         self.arrays: int = 0
         self.thread: int | None = None
-        # Filled by finalizers, which may run in any thread at any time.
-        self._programs: deque[int] = deque()
-        self._arrays: deque[int] = deque()
-
-    @property
-    def alive(self) -> bool:
-        return self._worker.alive
-
-    @property
-    def is_worn(self) -> bool:
-        """Whether it is due for replacement."""
-        return not self._worker.reusable or self._worker.shared > _SHARED
+        # What is deleted with the next call. Filled by finalizers, which may run in any thread at any time.
+        self.dropped_programs: deque[int] = deque()
+        self.dropped_arrays: deque[int] = deque()
 
     @property
     def has_arrays(self) -> bool:
         """Whether the caller has handles of arrays on its device."""
-        return self.arrays > len(self._arrays)
+        return self.arrays > len(self.dropped_arrays)
 
     def call(self, function: str, *arguments: Any, limits: isolation.Limits, functions: Sequence[Callback] = ()) -> Any:
         """Call a function of :mod:`vhlo_tools.bindings.xla_server`."""
-        dropped = Dropped(tuple(_popped(self._programs)), tuple(_popped(self._arrays)))
+        dropped = Dropped(tuple(_popped(self.dropped_programs)), tuple(_popped(self.dropped_arrays)))
         self.programs.difference_update(dropped.programs)
         self.arrays -= len(dropped.arrays)
-        return self._worker.call(f"{_SERVER}:{function}", (dropped, *arguments), limits, functions)
-
-    def drop_program(self, number: int) -> None:
-        """The program is deleted with the next call."""
-        self._programs.append(number)
-
-    def drop_array(self, number: int) -> None:
-        """The array is deleted with the next call."""
-        self._arrays.append(number)
-
-    def end(self) -> None:
-        self._worker.end()
-
-    def forget(self) -> None:
-        self._worker.forget()
+        return self.worker.call(f"{_SERVER}:{function}", (dropped, *arguments), limits, functions)
 
 
 def _popped(numbers: deque[int]) -> Iterator[int]:
@@ -111,24 +88,25 @@ class _Pool:
             yield process
         except EngineCrashError:
             # It may be alive, and have sent nonsense.
-            process.end()
+            process.worker.end()
             raise
         finally:
             with self._changed:
                 process.thread = None
                 self._busy.discard(process)
                 # The others count that are busy too: more than these are left over from nested calls.
-                spare = process.is_worn or len(self._idle) + len(self._busy) >= _MOST
-                if process.alive and (process.has_arrays or not spare):
+                is_worn = not process.worker.reusable or process.worker.shared > _SHARED
+                spare = is_worn or len(self._idle) + len(self._busy) >= _MOST
+                if process.worker.alive and (process.has_arrays or not spare):
                     self._idle.append(process)
                 else:
-                    process.end()
+                    process.worker.end()
                 self._changed.notify_all()
 
     def forget(self) -> None:
         """For the end of this process, or a forked copy of it."""
         for each in (*self._idle, *self._busy):
-            each.forget()
+            each.worker.forget()
 
     def _take(self, wanted: _Process | None, program: int | None) -> _Process:
         thread = threading.get_ident()
@@ -140,24 +118,25 @@ class _Pool:
             return process
 
     def _available(self, wanted: _Process | None, program: int | None, thread: int) -> _Process | None:
-        for each in [each for each in self._idle if not each.alive]:
+        for each in [each for each in self._idle if not each.worker.alive]:
             self._idle.remove(each)
-            each.end()
+            each.worker.end()
         if wanted is not None:
             if wanted in self._idle:
                 self._idle.remove(wanted)
                 return wanted
             if wanted not in self._busy:
-                raise _lost()
+                raise BufferDeletedError(
+                    "the process of XLA that held this buffer has ended, because a program crashed it, exceeded a "
+                    "limit, or this process is a fork: keep values that must survive as arrays"
+                )
             if wanted.thread == thread:
                 raise EngineError("a handler uses a buffer on the device of the program that is waiting for it")
             return None
-        for each in reversed(self._idle):
-            if program in each.programs:
-                self._idle.remove(each)
-                return each
         if self._idle:
-            return self._idle.pop()
+            process = next((each for each in reversed(self._idle) if program in each.programs), self._idle[-1])
+            self._idle.remove(process)
+            return process
         # A handler may run another program while its own waits for it.
         if len(self._busy) < _MOST or any(each.thread == thread for each in self._busy):
             return _Process()
@@ -166,7 +145,7 @@ class _Pool:
 
 class IsolatedArray:
     #: ``address`` is that of its memory in the child process
-    __slots__ = ("__weakref__", "_deleted", "_read", "address", "dtype", "number", "process", "shape")
+    __slots__ = ("__weakref__", "_read", "address", "dtype", "is_marked", "number", "process", "shape")
 
     def __init__(
         self, process: _Process, number: int, address: int, shape: tuple[int, ...], dtype: np.dtype[Any]
@@ -176,18 +155,15 @@ class IsolatedArray:
         self.address: int = address
         self.shape: tuple[int, ...] = shape
         self.dtype: np.dtype[Any] = dtype
-        self._deleted = False
+        self.is_marked = False  # as donated to an execution
         self._read: weakref.ref[Any] | None = None
         process.arrays += 1
-        weakref.finalize(self, process.drop_array, number).atexit = False
+        weakref.finalize(self, process.dropped_arrays.append, number).atexit = False
 
     @property
     def is_deleted(self) -> bool:
         """Whether the array was donated to an execution, or its process has ended."""
-        return self._deleted or not self.process.alive
-
-    def mark_deleted(self) -> None:
-        self._deleted = True
+        return self.is_marked or not self.process.worker.alive
 
     def view(self) -> np.ndarray[Any, Any]:
         """Return a copy of the values, read-only; the same one while it is in use."""
@@ -225,9 +201,15 @@ class IsolatedXlaProgram:
             results = process.call("call_here", self._number, list(inputs), limits=limits, functions=self._callbacks)
         if not isinstance(results, list):
             raise _invalid("no list of results")
-        by_device = results if self._source.devices is not None else [results]
-        for each in by_device:
-            self._check(each, [] if self._source.devices is not None else self._source.opened)
+        of_one = self._source.devices is None
+        opened = self._source.opened if of_one else ()
+        kinds = self._source.results[: len(opened) or None]
+        for each in [results] if of_one else results:
+            # A child may send anything.
+            if not isinstance(each, list) or len(each) != len(kinds):
+                raise _invalid("another number of results")
+            for array, (shape, dtype), axes in zip(each, kinds, opened or [()] * len(kinds), strict=True):
+                _check(array, shape, dtype, axes)
         return results
 
     def execute(self, arguments: Sequence[Placed], limits: isolation.Limits) -> Executed:
@@ -245,13 +227,14 @@ class IsolatedXlaProgram:
             )
             for each in given:
                 if isinstance(each, IsolatedArray) and each.number in deleted:
-                    each.mark_deleted()
+                    each.is_marked = True
             if failure is not None:
                 raise XlaFailure(failure)
             kinds = self._source.results[: len(self._source.opened) or None]
             if len(found) != len(kinds) or len(addresses) != len(arguments):
                 raise _invalid(f"{len(found)} results and {len(addresses)} addresses")
-            for (_, _, shape), (expected, _), axes in zip(found, kinds, self._opened(), strict=True):
+            opened = self._source.opened or [()] * len(kinds)
+            for (_, _, shape), (expected, _), axes in zip(found, kinds, opened, strict=True):
                 _check_shape(shape, expected, axes)
             results = [
                 IsolatedArray(process, number, address, tuple(shape), dtype)
@@ -269,21 +252,10 @@ class IsolatedXlaProgram:
                 self._processes.add(process)
             yield process
 
-    def _opened(self) -> Sequence[Sequence[int]]:
-        return self._source.opened or [()] * len(self._source.results)
 
-    def _check(self, results: Any, opened: Sequence[Sequence[int]]) -> None:
-        """Check that results have the declared types: a child may send anything."""
-        kinds = self._source.results[: len(opened) or None]
-        if not isinstance(results, list) or len(results) != len(kinds):
-            raise _invalid("another number of results")
-        for array, (shape, dtype), axes in zip(results, kinds, opened or [()] * len(kinds), strict=True):
-            _check(array, shape, dtype, axes)
-
-
-def put_isolated(array: np.ndarray[Any, Any], limits: isolation.Limits | None = None) -> IsolatedArray:
+def put_isolated(array: np.ndarray[Any, Any]) -> IsolatedArray:
     with _pool.taken() as process:
-        returned = process.call("put_here", array, limits=limits or _LIMITS)
+        returned = process.call("put_here", array, limits=_LIMITS)
         number, address = _converted(returned, tuple[int, int])
         return IsolatedArray(process, number, address, array.shape, array.dtype)
 
@@ -309,7 +281,7 @@ after_fork(_after_fork)
 
 def _drop_program(number: int, processes: weakref.WeakSet[_Process]) -> None:
     for each in processes:
-        each.drop_program(number)
+        each.dropped_programs.append(number)
 
 
 def _on_host(array: XlaArray | np.ndarray[Any, Any], process: _Process | None) -> IsolatedArray | np.ndarray[Any, Any]:
@@ -348,10 +320,3 @@ def _check_shape(found: Sequence[int], expected: tuple[int, ...], open_axes: Seq
 
 def _invalid(what: str) -> EngineCrashError:
     return EngineCrashError(f"the child process of XLA returned {what}")
-
-
-def _lost() -> BufferDeletedError:
-    return BufferDeletedError(
-        "the process of XLA that held this buffer has ended, because a program crashed it, exceeded a limit, or this "
-        "process is a fork: keep values that must survive as arrays"
-    )

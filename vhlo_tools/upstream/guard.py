@@ -14,10 +14,9 @@ from collections.abc import Callable
 from typing import Final
 
 from vhlo_tools.records import dataclass
-from vhlo_tools.system import CAN_ISOLATE, signals
+from vhlo_tools.system import CAN_ISOLATE, die_with_parent, signals
 
 _SIZE: Final = 4096
-_SET_PARENT_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG of prctl(2)
 
 #: Signals that request termination; termination by another signal is a crash.
 _ASKED: Final = signals("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE")
@@ -101,7 +100,7 @@ def _be_child(run: Callable[[], int], parent: int, mask: set[int | signal.Signal
     try:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        _die_with_parent(parent)
+        die_with_parent(parent)
         code = run()
     except BrokenPipeError:
         # The reader of the output has closed it.
@@ -114,14 +113,3 @@ def _be_child(run: Callable[[], int], parent: int, mask: set[int | signal.Signal
         # Without destructors: those of the library take time and have no effect.
         sys.stderr.flush()
         os._exit(code)
-
-
-def _die_with_parent(parent: int) -> None:
-    """End this process when its parent ends, even if it is killed while this process is in an endless call."""
-    if sys.platform == "linux":
-        # Imported here because only this process, which imports it for the bindings anyway, needs it.
-        import ctypes
-
-        ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)

@@ -39,7 +39,7 @@ NUMBERS = np.arange(4, dtype=np.float32)
 
 def processes() -> list[int]:
     """Return the numbers of the idle children of XLA."""
-    return [each._worker._process for each in xla_processes._pool._idle if each._worker._process is not None]
+    return [each.worker._process for each in xla_processes._pool._idle if each.worker._process is not None]
 
 
 def kill(process: int) -> None:
@@ -51,7 +51,7 @@ def kill(process: int) -> None:
 
 
 def _is_alive(process: int) -> bool:
-    return any(each._worker._process == process and each.alive for each in xla_processes._pool._idle)
+    return any(each.worker._process == process and each.worker.alive for each in xla_processes._pool._idle)
 
 
 @pytest.mark.parametrize("engine", ["xla", "auto"])
@@ -111,8 +111,8 @@ def test_a_crash_is_an_error_and_the_program_is_compiled_again() -> None:
 def die(array: Any) -> Any:
     """Kill the child that waits for this handler."""
     (busy,) = xla_processes._pool._busy
-    assert busy._worker._process is not None
-    os.kill(busy._worker._process, signal.SIGKILL)
+    assert busy.worker._process is not None
+    os.kill(busy.worker._process, signal.SIGKILL)
     return array
 
 
@@ -306,7 +306,7 @@ def test_nothing_is_left_of_a_program_that_is_killed() -> None:
     code = """
 from vhlo_tools.bindings import xla_processes
 vt.run(ADD, [NUMBERS], engine="xla")
-print(xla_processes._pool._idle[0]._worker._process, flush=True)
+print(xla_processes._pool._idle[0].worker._process, flush=True)
 os.kill(os.getpid(), 9)
 """
     done = subprocess.run(

@@ -57,7 +57,7 @@ class Server:
     """A fork server of this process; it ends with this process."""
 
     def __init__(self) -> None:
-        ours, theirs = socket.socketpair()
+        self._socket, theirs = socket.socketpair()
         self._log = anonymous_file()
         try:
             with theirs:
@@ -71,10 +71,9 @@ class Server:
                     start_new_session=True,
                 )
         except OSError as error:
-            ours.close()
+            self._socket.close()
             os.close(self._log)
             raise EngineStartError(f"no child process can be started with {sys.executable!r}: {error}") from error
-        self._socket = ours
 
     @property
     def alive(self) -> bool:
@@ -112,14 +111,11 @@ class Worker:
 
     def __init__(self, server: Server, modules: Sequence[str] = (), tools: Sequence[str] = ()) -> None:
         self._server = server
-        self._started = False
-        self._retired = False
-        self._function = ""
+        self._started = self._retired = self._calling = False
         self._output = bytearray()
         self._process: int | None = None
         # Other threads may ask whether it is alive at any time. During a call, what can be read is the call's.
         self._asking = threading.Lock()
-        self._calling = False
         self._connection, connection = socket.socketpair()
         self._control, control = socket.socketpair()
         self._pipe, pipe = os.pipe()
@@ -127,10 +123,9 @@ class Worker:
         self._notes = anonymous_file()
         self._outgoing = SharedMemory(anonymous_file(), writable=True)
         self._incoming = SharedMemory(anonymous_file(), writable=False)
-        self._poll = select.poll()
+        self._poll, self._ends = select.poll(), select.poll()
         self._poll.register(self._connection, select.POLLIN)
         self._poll.register(self._pipe, select.POLLIN)
-        self._ends = select.poll()
         self._ends.register(self._control, select.POLLIN)
         try:
             os.ftruncate(self._notes, NOTE_SIZE)
@@ -153,7 +148,7 @@ class Worker:
             if self._calling:
                 return True
             if self._process is None and self._ends.poll(0):
-                self._process = self._number()
+                self._process = self._status()
             # Before the first call it sends that it is ready; any other readable data now means that it has ended.
             return not self._ends.poll(0)
 
@@ -175,14 +170,13 @@ class Worker:
         The child may call ``functions`` by number; each runs in the thread of the caller, and its time does not count.
         """
         self._retired = True
-        self._function = function
         with self._asking:
             self._calling = True
         try:
             request = frame(Request(function, pack(arguments, self._outgoing), limits.output))
             self._await_start()
             self._apply(limits)
-            reply, result = self._exchange(request, limits, functions)
+            reply, result = self._exchange(function, request, limits, functions)
         except BaseException:
             # Also for KeyboardInterrupt: the result is no longer needed.
             self.end()
@@ -198,25 +192,22 @@ class Worker:
         """Return the exit code, negative for a signal; ``None`` if it is unknown."""
         if self._connection.fileno() < 0:
             return None
-        status = b""
+        code = None
         with suppress(OSError):
             self._control.shutdown(socket.SHUT_WR)
             if self._process is None:
-                self._process = self._number()
-            self._control.settimeout(_SECONDS_TO_END)
-            status = self._control.recv(STATUS.size)
+                self._process = self._status()
+            code = self._status()
         self._read_output()
         self.forget()
-        return STATUS.unpack(status)[0] if len(status) == STATUS.size else None
+        return code
 
     def forget(self) -> None:
         """Close the descriptors without waiting; the child ends when the last copy of them is closed."""
         if self._connection.fileno() < 0:
             return
-        self._connection.close()
-        self._control.close()
-        self._outgoing.close()
-        self._incoming.close()
+        for each in (self._connection, self._control, self._outgoing, self._incoming):
+            each.close()
         os.close(self._pipe)
         os.close(self._notes)
 
@@ -237,20 +228,19 @@ class Worker:
     def _cpu_seconds(self) -> float | None:
         return None if self._process is None else cpu_seconds(self._process)
 
-    def _number(self) -> int | None:
-        """Return the process id, which the server sends first; ``None`` if the server is gone."""
+    def _status(self) -> int | None:
+        """What the server sends: the process id, and then the exit code; ``None`` if the server is gone."""
         self._control.settimeout(_SECONDS_TO_END)
         with suppress(OSError):
-            said = self._control.recv(STATUS.size)
-            return int(STATUS.unpack(said)[0]) if len(said) == STATUS.size else None
+            if len(said := self._control.recv(STATUS.size)) == STATUS.size:
+                return int(STATUS.unpack(said)[0])
         return None
 
     def _apply(self, limits: Limits) -> None:
         """Limit the memory of the child from this process: a child that sets its own limits could also remove them."""
         if self._process is None:
-            self._process = self._number()
-        usage = None if self._process is None else memory_usage(self._process)
-        if self._process is None or usage is None:
+            self._process = self._status()
+        if self._process is None or (usage := memory_usage(self._process)) is None:
             return
         # Imported here because it is not on every system; those that say what a process uses have it.
         import resource
@@ -265,58 +255,54 @@ class Worker:
                     limit = hard
                 resource.prlimit(self._process, kind, (limit, hard))
 
-    def _exchange(self, request: bytes, limits: Limits, functions: Sequence[Callable[..., Any]]) -> tuple[Reply, Any]:
+    def _exchange(
+        self, function: str, message: bytes, limits: Limits, functions: Sequence[Callable[..., Any]]
+    ) -> tuple[Reply, Any]:
         deadline = Deadline(limits, self._cpu_seconds)
         self._output.clear()
-        message = request
         while True:
             try:
                 self._connection.settimeout(None if (left := deadline.left) is None else max(left, 0.001))
-                # If the child is gone, reading returns an end of file, which is handled below.
+                # If the child is gone, reading returns an end of file.
                 with suppress(BrokenPipeError, ConnectionResetError):
                     self._connection.sendall(message)
-                body = self._message(deadline)
+                if (body := self._message(deadline)) is None:
+                    raise self._crash(limits)
+                reply, value = self._opened(function, body, limits)
             except TimeoutError:
                 raise timeout(read_note(self._notes), limits, deadline.used) from None
-            except ValueError as error:
-                raise self._crash(limits, _unreadable(error)) from error
-            if body is None:
-                raise self._crash(limits)
-            reply, value = self._opened(body, limits)
+            except (MemoryError, EngineCrashError):
+                raise
+            except Exception as error:
+                # The child corrupted its own memory without crashing, or is no longer ours.
+                raise self._crash(limits, f"sent a reply that cannot be read ({error})") from error
             if not isinstance(reply.outcome, Asked):
                 return reply, value
             if not 0 <= reply.outcome.function < len(functions):
                 raise self._crash(limits, "called a function that does not exist")
             began = time.monotonic()
-            message = frame(self._answer(functions[reply.outcome.function], value))
+            try:
+                answer = Answer(pack(functions[reply.outcome.function](*value), self._outgoing, after=True))
+            except Exception as error:
+                # The function has kept its error.
+                answer = Answer(None, str(error))
+            message = frame(answer)
             deadline.postpone(time.monotonic() - began)
 
-    def _answer(self, function: Callable[..., Any], arguments: Any) -> Answer:
-        try:
-            return Answer(pack(function(*arguments), self._outgoing, after=True))
-        except Exception as error:
-            # The function has kept its error.
-            return Answer(None, str(error))
-
-    def _opened(self, body: bytearray, limits: Limits) -> tuple[Reply, Any]:
+    def _opened(self, function: str, body: bytearray, limits: Limits) -> tuple[Reply, Any]:
         """Copy the contents of a reply to memory of this process."""
-        try:
-            reply, inline = decode_reply(body)
-            if isinstance(reply.outcome, Ready):
+        reply, inline = decode_reply(body)
+        match reply.outcome:
+            case Ready():
                 raise ValueError("it came before")
-            if isinstance(reply.outcome, Returned):
+            case Returned():
                 return reply, unpack_value(reply.outcome.value, self._incoming, inline, limits.output)
-            if isinstance(reply.outcome, Asked):
+            case Asked():
                 arguments = unpack_value(reply.outcome.arguments, self._incoming, inline, limits.output)
                 if not isinstance(arguments, tuple):
                     raise ValueError("its arguments are no tuple")
                 return reply, arguments
-            return reply, failure(self._function, reply.outcome, read_note(self._notes), limits)
-        except MemoryError:
-            raise
-        except Exception as error:
-            # The child corrupted its own memory without crashing, or is no longer ours.
-            raise self._crash(limits, _unreadable(error)) from error
+        return reply, failure(function, reply.outcome, read_note(self._notes), limits)
 
     def _crash(self, limits: Limits, how: str | None = None) -> EngineCrashError:
         op, code = read_note(self._notes), self.end()
@@ -324,8 +310,8 @@ class Worker:
 
     def _message(self, deadline: Deadline) -> bytearray | None:
         """Return the next encoded message, or ``None`` if the child is gone."""
-        data = bytearray()
-        while (missing := _missing(data)) > 0:
+        data, size = bytearray(), LENGTH.size
+        while len(data) < size:
             if (left := deadline.left) is not None and left <= 0:
                 raise TimeoutError
             for descriptor, _ in self._poll.poll(None if left is None else math.ceil(left * 1000)):
@@ -333,12 +319,17 @@ class Worker:
                     self._read_output()
                     continue
                 try:
-                    part = self._connection.recv(min(missing, _RECEIVED_AT_ONCE))
+                    part = self._connection.recv(min(size - len(data), _RECEIVED_AT_ONCE))
                 except ConnectionResetError:
                     part = b""
                 if not part:
                     return None
                 data += part
+            if size == len(data) == LENGTH.size:
+                (length,) = LENGTH.unpack(data)
+                if length > _LARGEST_MESSAGE:
+                    raise ValueError(f"it announces {length} bytes")
+                size += length
         return data[LENGTH.size :]
 
     def _read_output(self) -> None:
@@ -352,20 +343,6 @@ class Worker:
 
     def _said(self) -> str:
         return self._output.decode(errors="replace").strip()
-
-
-def _missing(data: bytearray) -> int:
-    """Return the number of missing bytes, as far as the start of the message says."""
-    if len(data) < LENGTH.size:
-        return LENGTH.size - len(data)
-    (length,) = LENGTH.unpack_from(data)
-    if length > _LARGEST_MESSAGE:
-        raise ValueError(f"it announces {length} bytes")
-    return int(LENGTH.size + length - len(data))
-
-
-def _unreadable(error: Exception) -> str:
-    return f"sent a reply that cannot be read ({error})"
 
 
 def _path() -> tuple[str, ...]:

@@ -10,10 +10,13 @@ import os
 import platform
 import struct
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from vhlo_tools.records import dataclass
+
+#: Whether this system has the filter.
+AVAILABLE: Final = sys.platform == "linux" and platform.machine() == "x86_64"
 
 # Landlock rules for a child that starts tools: it writes only in a folder of its own, and runs only those tools
 #
@@ -21,16 +24,9 @@ from vhlo_tools.records import dataclass
 # any others: it does not see paths. Landlock (landlock(7), Linux 5.13) does, and its rules hold for the tools too.
 
 # System calls, of all architectures, and constants of linux/landlock.h.
-_CREATE_RULESET: Final = 444
-_ADD_RULE: Final = 445
-_RESTRICT_SELF: Final = 446
-_ASK_VERSION: Final = 1
-_BENEATH: Final = 1
-_EXECUTE: Final = 1 << 0
-_WRITE_FILE: Final = 1 << 1
-_REMOVE_FILE: Final = 1 << 5
-_MAKE_FILE: Final = 1 << 8
-_TRUNCATE: Final = 1 << 14
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_ASK_VERSION, _BENEATH = 1, 1
+_EXECUTE, _WRITE_FILE, _REMOVE_FILE, _MAKE_FILE, _TRUNCATE = 1 << 0, 1 << 1, 1 << 5, 1 << 8, 1 << 14
 #: Of the rights that each version added, all except to read files and folders; those that a rule does not grant are
 #: denied everywhere.
 _HANDLED: Final = {1: 0x1FFF & ~0b1100, 2: 1 << 13, 3: _TRUNCATE, 5: 1 << 15}
@@ -44,7 +40,7 @@ def confine(folder: str, tools: Iterable[str]) -> bool:
     The process must have one thread; later threads are confined too. Missing ``tools`` (programs or folders) are
     skipped.
     """
-    if sys.platform != "linux" or platform.machine() != "x86_64":
+    if not AVAILABLE:
         return False
     libc = ctypes.CDLL(None, use_errno=True)
     version = libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ASK_VERSION)
@@ -83,20 +79,11 @@ def _allow(libc: ctypes.CDLL, ruleset: int, path: str, rights: int) -> bool:
 # ``EPERM``. The filter holds for all threads, and cannot be removed. A child that starts tools may have new files and
 # processes as well, as :mod:`vhlo_tools.bindings.isolation.sandbox` permits, but no network.
 
-#: Whether this system has the filter.
-AVAILABLE: Final = sys.platform == "linux" and platform.machine() == "x86_64"
-
-_SET_SECCOMP: Final = 22
-_MODE_FILTER: Final = 2
-_ALLOW: Final = 0x7FFF0000
-_FAIL: Final = 0x00050000
-_KILL: Final = 0x80000000
+_SET_SECCOMP, _MODE_FILTER = 22, 2
+_ALLOW, _FAIL, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
 _ARCHITECTURE: Final = 0xC000003E
 _LOAD, _AND, _EQUAL, _RETURN = 0x20, 0x54, 0x15, 0x06
-_AT_NUMBER: Final = 0
-_AT_ARCHITECTURE: Final = 4
-_AT_ARGUMENTS: Final = 16
-
+_AT_NUMBER, _AT_ARCHITECTURE, _AT_ARGUMENTS = 0, 4, 16
 _CLONE_THREAD: Final = 0x00010000
 
 
@@ -109,143 +96,52 @@ class _Where:
     mask: int = 0xFFFFFFFF  # the bits that are compared
 
 
-#: System calls that may be made with any arguments, by the purpose: on open files, to find files, on memory, between
-#: threads, for signals, to end, to wait, on the sockets that are open, and to look at the clock and the process.
-#: The numbers are those of asm/unistd_64.h.
-_FREE: Final[Mapping[str, int]] = {
-    "read": 0,
-    "write": 1,
-    "readv": 19,
-    "writev": 20,
-    "pread64": 17,
-    "pwrite64": 18,
-    "preadv": 295,
-    "close": 3,
-    "close_range": 436,
-    "lseek": 8,
-    "fstat": 5,
-    "ftruncate": 77,
-    "fallocate": 285,
-    "dup": 32,
-    "dup2": 33,
-    "dup3": 292,
-    "stat": 4,
-    "lstat": 6,
-    "newfstatat": 262,
-    "statx": 332,
-    "fstatfs": 138,
-    "statfs": 137,
-    "access": 21,
-    "faccessat": 269,
-    "faccessat2": 439,
-    "readlink": 89,
-    "readlinkat": 267,
-    "getdents64": 217,
-    "getcwd": 79,
-    "mprotect": 10,
-    "munmap": 11,
-    "mremap": 25,
-    "madvise": 28,
-    "brk": 12,
-    "msync": 26,
-    "mlock": 149,
-    "munlock": 150,
-    "membarrier": 324,
-    "mincore": 27,
-    "futex": 202,
-    "futex_waitv": 449,
-    "set_robust_list": 273,
-    "get_robust_list": 274,
-    "set_tid_address": 218,
-    "rseq": 334,
-    "sched_yield": 24,
-    "sched_getaffinity": 204,
-    "sched_getparam": 143,
-    "sched_getscheduler": 145,
-    "getcpu": 309,
-    "rt_sigaction": 13,
-    "rt_sigprocmask": 14,
-    "rt_sigreturn": 15,
-    "sigaltstack": 131,
-    "rt_sigtimedwait": 128,
-    "restart_syscall": 219,
-    "exit": 60,
-    "exit_group": 231,
-    "poll": 7,
-    "ppoll": 271,
-    "select": 23,
-    "pselect6": 270,
-    "epoll_create1": 291,
-    "epoll_ctl": 233,
-    "epoll_wait": 232,
-    "epoll_pwait": 281,
-    "eventfd2": 290,
-    "recvfrom": 45,
-    "recvmsg": 47,
-    "sendto": 44,
-    "sendmsg": 46,
-    "shutdown": 48,
-    "getsockopt": 55,
-    "getsockname": 51,
-    "getpeername": 52,
-    "clock_gettime": 228,
-    "clock_getres": 229,
-    "clock_nanosleep": 230,
-    "nanosleep": 35,
-    "gettimeofday": 96,
-    "times": 100,
-    "getpid": 39,
-    "gettid": 186,
-    "getppid": 110,
-    "getuid": 102,
-    "geteuid": 107,
-    "getgid": 104,
-    "getegid": 108,
-    "getrlimit": 97,
-    "getrusage": 98,
-    "sysinfo": 99,
-    "uname": 63,
-    "getrandom": 318,
-    "arch_prctl": 158,
-}
+#: The numbers of the system calls that may be made with any arguments, as in asm/unistd_64.h.
+_FREE: Final = (
+    # On open files: read, write, readv, writev, pread64, pwrite64, preadv, close, close_range, lseek, fstat, ftruncate,
+    # fallocate, dup, dup2, dup3.
+    *(0, 1, 19, 20, 17, 18, 295, 3, 436, 8, 5, 77, 285, 32, 33, 292),
+    # To find files: stat, lstat, newfstatat, statx, fstatfs, statfs, access, faccessat, faccessat2, readlink,
+    # readlinkat, getdents64, getcwd.
+    *(4, 6, 262, 332, 138, 137, 21, 269, 439, 89, 267, 217, 79),
+    # On memory: mprotect, munmap, mremap, madvise, brk, msync, mlock, munlock, membarrier, mincore.
+    *(10, 11, 25, 28, 12, 26, 149, 150, 324, 27),
+    # Between threads: futex, futex_waitv, set_robust_list, get_robust_list, set_tid_address, rseq, sched_yield,
+    # sched_getaffinity, sched_getparam, sched_getscheduler, getcpu.
+    *(202, 449, 273, 274, 218, 334, 24, 204, 143, 145, 309),
+    # For signals: rt_sigaction, rt_sigprocmask, rt_sigreturn, sigaltstack, rt_sigtimedwait, restart_syscall.
+    *(13, 14, 15, 131, 128, 219),
+    # To end: exit, exit_group.
+    *(60, 231),
+    # To wait: poll, ppoll, select, pselect6, epoll_create1, epoll_ctl, epoll_wait, epoll_pwait, eventfd2.
+    *(7, 271, 23, 270, 291, 233, 232, 281, 290),
+    # On open sockets: recvfrom, recvmsg, sendto, sendmsg, shutdown, getsockopt, getsockname, getpeername.
+    *(45, 47, 44, 46, 48, 55, 51, 52),
+    # To look at the clock: clock_gettime, clock_getres, clock_nanosleep, nanosleep, gettimeofday, times.
+    *(228, 229, 230, 35, 96, 100),
+    # To look at the process: getpid, gettid, getppid, getuid, geteuid, getgid, getegid, getrlimit, getrusage, sysinfo,
+    # uname, getrandom, arch_prctl.
+    *(39, 186, 110, 102, 107, 104, 108, 97, 98, 99, 63, 318, 158),
+)
 
 # Of a new file: to create, to truncate or to write it.
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | getattr(os, "O_TMPFILE", 0) & ~os.O_DIRECTORY
 _SHARED_ANONYMOUS: Final = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS
 
-
-#: What a child that starts tools, such as a compiler that calls a linker, may do beside: it makes files and processes,
-#: and waits for these.
-_WITH_TOOLS: Final[Mapping[str, int]] = {
-    "open": 2,
-    "openat": 257,
-    "mmap": 9,  # the linker maps what it writes
-    "unlink": 87,
-    "unlinkat": 263,
-    "rename": 82,
-    "renameat": 264,
-    "renameat2": 316,
-    "memfd_create": 319,
-    "pipe": 22,
-    "pipe2": 293,
-    "fadvise64": 221,
-    "umask": 95,
-    "getegid": 108,
-    "getpgrp": 111,
-    "clone": 56,
-    "fork": 57,
-    "vfork": 58,
-    "execve": 59,
-    "wait4": 61,
-    "waitid": 247,
-}
+#: What a child that starts tools, such as a compiler that calls a linker, may do beside: it makes files, which the
+#: linker maps, and processes, and waits for these.
+_WITH_TOOLS: Final = (
+    # open, openat, mmap, unlink, unlinkat, rename, renameat, renameat2, memfd_create, pipe, pipe2, fadvise64, umask.
+    *(2, 257, 9, 87, 263, 82, 264, 316, 319, 22, 293, 221, 95),
+    # getpgrp, clone, fork, vfork, execve, wait4, waitid.
+    *(111, 56, 57, 58, 59, 61, 247),
+)
 
 
 def _limited(process: int) -> dict[int, tuple[_Where, ...]]:
     """Return system calls, by number, that are allowed if one of the conditions on their arguments holds."""
-    only_read = _Where(1, (0,), _WRITING)
     return {
-        2: (only_read,),  # open
+        2: (_Where(1, (0,), _WRITING),),  # open
         257: (_Where(2, (0,), _WRITING),),  # openat
         # mmap: memory that is shared with nobody is private; other memory would escape the limit of memory.
         9: tuple(_Where(3, (each,), _SHARED_ANONYMOUS) for each in (0, mmap.MAP_ANONYMOUS, mmap.MAP_SHARED)),
@@ -254,7 +150,7 @@ def _limited(process: int) -> dict[int, tuple[_Where, ...]]:
         234: (_Where(0, (process,)),),  # tgkill: threads of this process
         302: (_Where(2, (0,)),),  # prlimit64: to read a limit
         # fcntl: not to direct signals at others.
-        72: (_Where(1, (0, 1, 2, 3, 4, 5, 6, 7, fcntl.F_DUPFD_CLOEXEC, 1033, 1034)),),
+        72: (_Where(1, (*range(8), fcntl.F_DUPFD_CLOEXEC, 1033, 1034)),),
         16: (_Where(1, (0x5401, 0x541B, 0x5450, 0x5451, 0x5421)),),  # ioctl: what files are, and their flags
         157: (_Where(0, (3, 15, 16, 0x53564D41)),),  # prctl: names, and whether it can be dumped
     }
@@ -267,7 +163,7 @@ def restrict(*, tools: bool = False) -> bool:
     """
     if not AVAILABLE:
         return False
-    code = b"".join(_program(os.getpid(), {**_FREE, **_WITH_TOOLS} if tools else _FREE))
+    code = b"".join(_program(os.getpid(), (*_FREE, *_WITH_TOOLS) if tools else _FREE))
     instructions = ctypes.create_string_buffer(code, len(code))
     program = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(instructions))
     libc = ctypes.CDLL(None)
@@ -276,33 +172,24 @@ def restrict(*, tools: bool = False) -> bool:
     return bool(done and libc.prctl(_SET_SECCOMP, _MODE_FILTER, program, 0, 0) == 0)
 
 
-def _program(process: int, free: Mapping[str, int]) -> Iterator[bytes]:
-    yield _instruction(_LOAD, _AT_ARCHITECTURE)
-    yield _instruction(_EQUAL, _ARCHITECTURE, 1, 0)
-    yield _instruction(_RETURN, _KILL)
-    yield _instruction(_LOAD, _AT_NUMBER)
-    for number in free.values():
-        yield _instruction(_EQUAL, number, 0, 1)
-        yield _instruction(_RETURN, _ALLOW)
+def _program(process: int, free: Iterable[int]) -> Iterator[bytes]:
+    yield from (_do(_LOAD, _AT_ARCHITECTURE), _do(_EQUAL, _ARCHITECTURE, 1, 0), _do(_RETURN, _KILL))
+    yield _do(_LOAD, _AT_NUMBER)
+    for number in free:
+        yield from (_do(_EQUAL, number, 0, 1), _do(_RETURN, _ALLOW))
     for number, conditions in _limited(process).items():
         checks = [each for condition in conditions for each in _check(condition)]
-        yield _instruction(_EQUAL, number, 0, len(checks) + 1)
-        yield from checks
-        yield _instruction(_RETURN, _FAIL | errno.EPERM)
+        yield from (_do(_EQUAL, number, 0, len(checks) + 1), *checks, _do(_RETURN, _FAIL | errno.EPERM))
     # Of clone3: glibc falls back to clone, whose flags the filter can see.
-    yield _instruction(_EQUAL, 435, 0, 1)
-    yield _instruction(_RETURN, _FAIL | errno.ENOSYS)
-    yield _instruction(_RETURN, _FAIL | errno.EPERM)
+    yield from (_do(_EQUAL, 435, 0, 1), _do(_RETURN, _FAIL | errno.ENOSYS), _do(_RETURN, _FAIL | errno.EPERM))
 
 
 def _check(condition: _Where) -> Iterator[bytes]:
     """Allow the call if the condition holds, and go on otherwise."""
-    yield _instruction(_LOAD, _AT_ARGUMENTS + 8 * condition.argument)
-    yield _instruction(_AND, condition.mask)
+    yield from (_do(_LOAD, _AT_ARGUMENTS + 8 * condition.argument), _do(_AND, condition.mask))
     for value in condition.values:
-        yield _instruction(_EQUAL, value, 0, 1)
-        yield _instruction(_RETURN, _ALLOW)
+        yield from (_do(_EQUAL, value, 0, 1), _do(_RETURN, _ALLOW))
 
 
-def _instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+def _do(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
     return struct.pack("HBBI", code, if_true, if_false, value)

@@ -7,7 +7,6 @@ caller in every child, and is shared with other uses by the caller.
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import gc
 import os
@@ -22,16 +21,16 @@ import sys
 import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import field
 from importlib import import_module
 from typing import Final
 
-from vhlo_tools.bindings.isolation.messages import SharedMemory
+from vhlo_tools.bindings.isolation.messages import SharedMemory, exactly
 from vhlo_tools.bindings.isolation.sandbox import confine, restrict
 from vhlo_tools.bindings.isolation.worker import serve
 from vhlo_tools.bindings.providers import get_provider
 from vhlo_tools.errors import ProviderError
 from vhlo_tools.records import dataclass
+from vhlo_tools.system import die_with_parent
 
 #: The encoding of a child's exit code: negative for a signal, as returned by ``os.waitstatus_to_exitcode``.
 STATUS: Final = struct.Struct("<i")
@@ -40,7 +39,6 @@ _LENGTH: Final = struct.Struct("<I")
 _DESCRIPTORS: Final = 6
 #: What a child writes that has not even the memory for an answer (`replies.py` knows it).
 _NO_MEMORY: Final = b"MemoryError\n"
-_SET_PARENT_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG of prctl(2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +71,12 @@ def main(descriptor: int) -> None:
         os._exit(0)
 
 
-@dataclass()
 class _Server:
-    caller: socket.socket
-    children: dict[int, socket.socket] = field(default_factory=dict)
-    folders: dict[int, str] = field(default_factory=dict)
-    selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
+    def __init__(self, caller: socket.socket) -> None:
+        self._caller = caller
+        self._children: dict[int, socket.socket] = {}
+        self._folders: dict[int, str] = {}
+        self._selector = selectors.DefaultSelector()
 
     def run(self) -> None:
         # Ctrl-C in a terminal reaches all of its processes; the caller handles it.
@@ -89,28 +87,34 @@ class _Server:
         signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         import_bindings()
-        self.selector.register(self.caller, selectors.EVENT_READ)
-        self.selector.register(woken, selectors.EVENT_READ)
+        self._selector.register(self._caller, selectors.EVENT_READ)
+        self._selector.register(woken, selectors.EVENT_READ)
         while True:
-            for key, _ in self.selector.select():
+            for key, _ in self._selector.select():
                 if key.fileobj is woken:
                     woken.recv(4096)
-                    self.reap(os.WNOHANG)
-                elif key.fileobj is not self.caller:
-                    self.kill(key.data)
-                elif not self.fork():
-                    self.end()
+                    self._reap(os.WNOHANG)
+                elif key.fileobj is not self._caller:
+                    # The caller has closed the socket of a child.
+                    if key.data in self._children:
+                        os.kill(key.data, signal.SIGKILL)
+                        self._selector.unregister(key.fileobj)
+                elif not self._fork():
+                    for child in self._children:
+                        os.kill(child, signal.SIGKILL)
+                    self._reap(0)
                     return
 
-    def fork(self) -> bool:
+    def _fork(self) -> bool:
         """Return False if the caller is gone."""
         try:
-            head, descriptors, _, _ = socket.recv_fds(self.caller, _LENGTH.size, _DESCRIPTORS)
-            if not head:
-                return False
-            request: ForkRequest = pickle.loads(_exactly(self.caller, _LENGTH.unpack(head)[0]))
+            head, descriptors, _, _ = socket.recv_fds(self._caller, _LENGTH.size, _DESCRIPTORS)
+            body = exactly(self._caller, _LENGTH.unpack(head)[0]) if head else None
         except OSError:
             return False
+        if body is None:
+            return False
+        request: ForkRequest = pickle.loads(body)
         sys.path[:] = request.path
         for module in request.modules:
             import_quietly(module)
@@ -120,29 +124,28 @@ class _Server:
         parent = os.getpid()
         child = os.fork()
         if not child:
-            self.become_child(descriptors, parent, folder, request.tools)
+            self._become_child(descriptors, parent, folder, request.tools)
         if folder is not None:
-            self.folders[child] = folder
+            self._folders[child] = folder
         control = socket.socket(fileno=descriptors[1])
         with suppress(OSError):
             control.sendall(STATUS.pack(child))
         for each in (descriptors[0], *descriptors[2:]):
             os.close(each)
-        self.children[child] = control
-        self.selector.register(control, selectors.EVENT_READ, child)
+        self._children[child] = control
+        self._selector.register(control, selectors.EVENT_READ, child)
         return True
 
-    def become_child(self, descriptors: list[int], parent: int, folder: str | None, tools: tuple[str, ...]) -> None:
+    def _become_child(self, descriptors: list[int], parent: int, folder: str | None, tools: tuple[str, ...]) -> None:
         """Serve requests in the child, and never return."""
         try:
-            _die_with_parent(parent)
+            die_with_parent(parent)
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
             connection, control, output, incoming, outgoing, notes = descriptors
-            self.selector.close()
-            self.caller.close()
-            for other in self.children.values():
+            self._selector.close()
+            for other in (self._caller, *self._children.values()):
                 other.close()
             os.close(control)
             os.dup2(output, 1)
@@ -152,12 +155,8 @@ class _Server:
                 os.environ["TMPDIR"] = folder
                 confine(folder, tools)
             restrict(tools=folder is not None)
-            serve(
-                socket.socket(fileno=connection),
-                SharedMemory(incoming, writable=False),
-                SharedMemory(outgoing, writable=True),
-                notes,
-            )
+            memories = SharedMemory(incoming, writable=False), SharedMemory(outgoing, writable=True)
+            serve(socket.socket(fileno=connection), *memories, notes)
         except OSError as error:
             # Of others, the caller is gone, or has dropped this child.
             if error.errno == errno.ENOMEM:
@@ -168,41 +167,28 @@ class _Server:
         finally:
             os._exit(0)
 
-    def kill(self, child: int) -> None:
-        """Kill a child whose caller has closed its socket."""
-        if child in self.children:
-            os.kill(child, signal.SIGKILL)
-            self.selector.unregister(self.children[child])
-
-    def reap(self, options: int) -> None:
+    def _reap(self, options: int) -> None:
         """Report the exit codes of ended children to their callers."""
-        while self.children:
+        while self._children:
             child, status = os.waitpid(-1, options)
             if not child:
                 return
-            control = self.children.pop(child)
-            if (folder := self.folders.pop(child, None)) is not None:
+            control = self._children.pop(child)
+            if (folder := self._folders.pop(child, None)) is not None:
                 shutil.rmtree(folder, ignore_errors=True)
             with suppress(KeyError):
-                self.selector.unregister(control)
+                self._selector.unregister(control)
             with suppress(OSError):
                 control.sendall(STATUS.pack(os.waitstatus_to_exitcode(status)))
             control.close()
 
-    def end(self) -> None:
-        for child in self.children:
-            os.kill(child, signal.SIGKILL)
-        self.reap(0)
-
 
 def import_bindings() -> None:
     """Import the modules that creating a context needs; a missing one is left to the call that needs it."""
-    try:
+    with suppress(ProviderError):
         provider = get_provider()
-    except ProviderError:
-        return
-    for module in ("ir", "_mlir_libs._stablehlo", *(registrar.module for registrar in provider.registrars)):
-        import_quietly(f"{provider.prefix}.{module}")
+        for module in ("ir", "_mlir_libs._stablehlo", *(registrar.module for registrar in provider.registrars)):
+            import_quietly(f"{provider.prefix}.{module}")
 
 
 def import_quietly(module: str) -> None:
@@ -216,20 +202,3 @@ def import_quietly(module: str) -> None:
     del os.environ["OPENBLAS_NUM_THREADS"]
     if threads is not None:
         os.environ["OPENBLAS_NUM_THREADS"] = threads
-
-
-def _die_with_parent(parent: int) -> None:
-    """End this process with the server, even if that is killed while this process is in an endless call."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(0)
-
-
-def _exactly(connection: socket.socket, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        data += (part := connection.recv(size - len(data)))
-        if not part:
-            raise OSError("the caller has exited")
-    return data

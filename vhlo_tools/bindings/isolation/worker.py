@@ -7,14 +7,13 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Final
 
 from vhlo_tools.bindings.isolation import replies
 from vhlo_tools.bindings.isolation.limits import attach, is_worn_out, memory_usage, note
 from vhlo_tools.bindings.isolation.messages import LENGTH, Answer, Request, SharedMemory, receive, unpack
-from vhlo_tools.bindings.isolation.replies import OutputTooLarge, Reply
+from vhlo_tools.bindings.isolation.replies import OutputTooLarge
 
 # A child is replaced when its memory has grown by this many bytes, or after this many calls.
 _GROWTH: Final = 512 << 20
@@ -30,8 +29,8 @@ class _Child:
         self._connection, self._incoming, self._outgoing = connection, incoming, outgoing
         self._asking = threading.Lock()
 
-    def send(self, outcome: Any, inline: bytes = b"", *, retire: bool = False) -> None:
-        body = replies.encode_reply(Reply(outcome, retire), inline)
+    def send(self, outcome: object, inline: bytes = b"", *, retire: bool = False) -> None:
+        body = replies.encode_reply(outcome, inline, retire=retire)
         self._connection.sendall(LENGTH.pack(len(body)) + body)
 
     def serve(self) -> None:
@@ -50,27 +49,26 @@ class _Child:
     def ask(self, function: int, arguments: tuple[Any, ...]) -> list[Any]:
         with self._asking:
             packed, inline = replies.pack_value(arguments, self._outgoing)
-            self.send(replies.Asked(function, packed), inline)
+            self.send(("asked", function, packed), inline)
             answer = receive(self._connection)
             if not isinstance(answer, Answer) or answer.value is None:
                 raise CallerFailed(answer.said if isinstance(answer, Answer) else "the caller has gone")
             # Another thread's answer overwrites them.
             return [each if each is None else each.copy() for each in unpack(answer.value, self._incoming)]
 
-    def _outcome(self, request: Request) -> tuple[Any, bytes]:
+    def _outcome(self, request: Request) -> tuple[object, bytes]:
         try:
-            value = _function(request.function)(*unpack(request.arguments, self._incoming))
+            module, _, function = request.function.partition(":")
+            value = getattr(import_module(module), function)(*unpack(request.arguments, self._incoming))
             packed, inline = replies.pack_value(value, self._outgoing, request.output)
-            return replies.Returned(packed), inline
+            return ("returned", packed), inline
         except OutputTooLarge as error:
             return replies.TooLarge(error.size), b""
         except MemoryError:
             return replies.OutOfMemory(), b""
         except BaseException as error:
-            raised = replies.encode_error(error)
-            if raised is not None:
-                return raised, b""
-            return replies.Failed(type(error).__qualname__, str(error), traceback.format_exc()), b""
+            failed = replies.Failed(type(error).__qualname__, str(error), traceback.format_exc())
+            return replies.encode_error(error) or failed, b""
 
 
 _child: _Child | None = None
@@ -88,12 +86,6 @@ def ask(function: int, *arguments: Any) -> list[Any]:
     """Call one of the functions that the caller passed to the call in progress, from any thread."""
     assert _child is not None
     return _child.ask(function, arguments)
-
-
-def _function(name: str) -> Callable[..., Any]:
-    module, _, function = name.partition(":")
-    found: Callable[..., Any] = getattr(import_module(module), function)
-    return found
 
 
 def _resident() -> int:
