@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import vhlo_tools as vt
-from vhlo_tools.aliasing import Array, Plain, parse_aliases
+from vhlo_tools.aliasing import Array, Plain, entry_name, parse_aliases
 from vhlo_tools.aliasing.attributes import describe
 from vhlo_tools.aliasing.shapes import _ELEMENTS
 
@@ -44,3 +44,13 @@ def test_attributes_are_described_as_mlir_prints_them(value: Plain, text: str) -
 def test_a_wrong_entry_is_shown() -> None:
     with pytest.raises(vt.AliasError, match="nonsense.* is no"):
         parse_aliases("{ {0}: (0, {}, may-alias), nonsense }")
+
+
+def test_entries_need_a_comma_and_no_space() -> None:
+    assert [each.output_index for each in parse_aliases("{{0}:(0,{},may-alias),{1}:(1,{},must-alias)}")] == [(0,), (1,)]
+    with pytest.raises(vt.AliasError, match=f"expected a comma or the end of the list, found '{'x' * 60}'$"):
+        parse_aliases(f"{{ {{0}}: (0, {{}}, may-alias) {'x' * 70} }}")
+
+
+def test_the_entry_is_main_or_the_only_function() -> None:
+    assert [entry_name(names) for names in (("a", "main"), ("a",), ("a", "b"), ())] == ["main", "a", None, None]

@@ -34,6 +34,7 @@ def short(data: bytes, shape: tuple[int, ...], bits: int) -> bytes:
         # Only the lowest bit counts, of one byte for more than its bits too.
         (b"\x03", (100,), 1, b"\x01"),
         (b"\x0f", (4,), 1, b"\x01"),
+        (b"\xff\x01", (9,), 1, b"\x01"),
         (b"\x01\x01\x01\x01", (4,), 1, b"\x01"),
         (b"\xff", (), 1, b"\x01"),
         (b"\x01", (), 1, b"\x01"),

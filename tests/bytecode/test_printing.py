@@ -11,6 +11,7 @@ from support.corpus import EXAMPLES, FEATURES, example_programs, features_of_lib
 import vhlo_tools as vt
 from vhlo_tools.artifact import other_dialects
 from vhlo_tools.bindings import Provider
+from vhlo_tools.bytecode.printing import _booleans
 
 pytestmark = pytest.mark.every_python
 
@@ -122,3 +123,9 @@ def test_floats_that_the_text_of_vhlo_cannot_say_are_spelled_as_mlir_spells_them
     spelled = "#vhlo.float_v1<0x7FC00000 : !vhlo.f32_v1>"
     assert spelled in artifact.text()
     assert spelled in generic(provider, bytes(artifact))
+
+
+def test_booleans_of_old_files_take_a_byte_each() -> None:
+    assert _booleans(b"\1\0\1", 3) == ["true", "false", "true"]
+    assert _booleans(b"\5", 3) == ["true", "false", "true"]
+    assert _booleans(b"\1\0", 3) == []

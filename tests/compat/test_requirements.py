@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ from vhlo_tools.bindings.diagnostics import captured
 from vhlo_tools.bytecode import Operation, encode
 from vhlo_tools.bytecode.editing import Tables
 from vhlo_tools.bytecode.entries import Entry
-from vhlo_tools.compat import Requirements
+from vhlo_tools.compat import ExpansionPolicy, Requirements
+from vhlo_tools.compat.uses import custom_call_notes
 from vhlo_tools.findings import NEWER_THAN_DATA
 from vhlo_tools.program import load_program
 from vhlo_tools.spec import Feature, newest_version
@@ -284,7 +286,8 @@ def test_the_future_is_newer_than_all_that_is_known() -> None:
 def test_what_no_version_has_in_a_file_of_a_known_one() -> None:
     data = bytes(vt.serialize(FEATURES / "tan.mlir", "1.4.0"))
     requirements = vt.open_artifact(data.replace(b"tan_v1", b"tan_v9")).requirements()
-    (unknown,) = requirements.findings(vt.Version("1.4.0"))
+    (unknown,) = requirements.findings(newest_version())
+    assert [unknown] == [replace(each, target=newest_version()) for each in requirements.findings(vt.Version("1.4.0"))]
     assert unknown.message == f"vhlo.tan_v9 is unknown: the file was written for StableHLO 1.4.0, and {DATA_END}"
     assert "damaged, or of a fork" in str(unknown.remedy)
     assert not requirements.is_newer_than_data
@@ -348,3 +351,64 @@ def test_arguments_of_blocks_are_overlooked_too() -> None:
     assert (str(requirements.readable_since), str(requirements.downgradable_to)) == ("1.7.0", "0.9.0")
     (finding,) = requirements.findings(vt.Version("1.0.0"))
     assert (finding.level, finding.feature, finding.op) == ("warning", "f8E4M3_f8E3M4", "stablehlo.reduce")
+
+
+def test_remedies_name_the_expansions_that_were_not_tried() -> None:
+    old = vt.Version("1.0.0")
+    for name, tried, told, untold in (
+        ("tan", ExpansionPolicy(), "rewrite it with --expand;", "which gives up"),
+        ("tan", ExpansionPolicy(exact=frozenset({"tan"})), "choose 1.4.0", "rewrite it"),
+        ("result_accuracy", ExpansionPolicy(), "with --allow-relaxed result_accuracy, which gives up the", "--expand"),
+        ("i2", ExpansionPolicy(), "add --allow-signature-change", "which gives up"),
+        (
+            "i2",
+            ExpansionPolicy(exact=frozenset({"tan"}), signature_change=True),
+            "rewrite it with --expand;",
+            "--allow-signature-change",
+        ),
+    ):
+        (finding, *_) = requirements_of(FEATURES / f"{name}.mlir").findings(old, tried)
+        assert told in str(finding.remedy), (name, tried, finding.remedy)
+        assert untold not in str(finding.remedy), (name, tried, finding.remedy)
+        # An error says nothing of what can still be written.
+        assert "still" not in finding.message, finding
+    # A feature is not expanded for the version that has it.
+    tan = ExpansionPolicy(exact=frozenset({"tan"}))
+    assert tan.allowed(vt.Version("1.4.0")) == []
+    assert [feature.id for feature, _ in tan.allowed(vt.Version("1.3.0"))] == ["tan"]
+
+
+def test_warnings_say_what_can_still_be_written() -> None:
+    ranges = requirements_of('func.func @main() { return loc("m.py":1:2 to :8) }').findings(vt.Version("1.0.0"))
+    mixed = requirements_of("func.func @main() { %0 = arith.constant 1 : i32 return }").findings(vt.Version("1.0.0"))
+    said = "it can still be written, but readers older than 1.9.0 reject the file"
+    assert [(each.feature, said in each.message) for each in (*ranges, *mixed)] == [
+        ("range_locations", True),
+        ("mixed_dialects", False),
+    ]
+
+
+def test_operands_are_looked_at_in_each_op() -> None:
+    reduces = "\n".join(
+        f"""%{at} = "stablehlo.reduce"(%a{at}, %z) ({{ ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+          stablehlo.return %y : tensor<f32> }}) {{dimensions = array<i64: 0>}}
+          : (tensor<4x{element}>, tensor<f32>) -> tensor<f32> loc("m.py":{at}:1)"""
+        for at, element in enumerate(("f32", "bf16", "f32"))
+    )
+    takes = "%a0: tensor<4xf32>, %a1: tensor<4xbf16>, %a2: tensor<4xf32>, %z: tensor<f32>"
+    found = requirements_of(f"func.func @main({takes}) {{ {reduces} return }}").findings(vt.Version("0.16.0"))
+    assert [(each.feature, str(each.location)) for each in found] == [("mixed_precision_reduction", "m.py:1:1")]
+
+
+def test_custom_calls_are_described() -> None:
+    artifact = vt.serialize(
+        """func.func @main(%a: tensor<4xf32>) {
+          %0 = stablehlo.custom_call @f(%a) {api_version = 4 : i32, backend_config = {x = 1 : i64}}
+            : (tensor<4xf32>) -> tensor<4xf32>
+          %1 = stablehlo.custom_call @g(%a) {backend_config = "ab"} : (tensor<4xf32>) -> tensor<4xf32>
+          return }"""
+    )
+    assert [each.message for each in custom_call_notes(artifact.file, "a")] == [
+        "a custom call of f (API_VERSION_TYPED_FFI) with a dictionary of 1 as backend_config",
+        "a custom call of g (API_VERSION_ORIGINAL) with 2 bytes as backend_config",
+    ]
