@@ -11,17 +11,12 @@ from typing import Any, Final, Literal
 
 LocationKind = Literal["call-site", "file", "fused", "name"]
 
-_KINDS: Final[dict[str, LocationKind]] = {
-    "CallSiteLoc": "call-site",
-    "FileLineColLoc": "file",
-    "FusedLoc": "fused",
-    "NameLoc": "name",
-}
-_QUESTIONS: Final[dict[str, LocationKind]] = {
-    "is_a_callsite": "call-site",
-    "is_a_file": "file",
-    "is_a_fused": "fused",
-    "is_a_name": "name",
+#: The class of each kind, and the question.
+_KINDS: Final[dict[LocationKind, tuple[str, str]]] = {
+    "file": ("FileLineColLoc", "is_a_file"),
+    "call-site": ("CallSiteLoc", "is_a_callsite"),
+    "fused": ("FusedLoc", "is_a_fused"),
+    "name": ("NameLoc", "is_a_name"),
 }
 
 
@@ -31,10 +26,9 @@ def location_kind(location: Any) -> LocationKind | None:
     The members of a kind have the same names in all releases: ``filename``, ``start_line`` and ``start_col``;
     ``callee`` and ``caller``; ``locations``; ``name_str`` and ``child_loc``.
     """
-    if (kind := _KINDS.get(type(location).__name__)) is not None:
-        return kind
-    for question, kind in _QUESTIONS.items():
-        if hasattr(location, question) and getattr(location, question)():
+    name = class_of(location)
+    for kind, (class_name, question) in _KINDS.items():
+        if name == class_name or (hasattr(location, question) and getattr(location, question)()):
             return kind
     return None
 

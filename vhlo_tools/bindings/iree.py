@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import os
 import re
 from collections import OrderedDict
@@ -34,9 +33,6 @@ from vhlo_tools.version import Version
 #: The modules of the two packages.
 COMPILER: Final = "iree.compiler.api"
 RUNTIME: Final = "iree.runtime"
-
-#: What :func:`run_here` returns if it was given no program, and has none of this key.
-MISSING: Final = "missing"
 
 #: The type of a result: the name of its numpy dtype, and its sizes; ``None`` for one that is open.
 ArrayType = tuple[str, tuple[int | None, ...]]
@@ -138,11 +134,11 @@ def _kept_output() -> Iterator[Callable[[], str]]:
 def run_here(
     key: bytes, compiled: memoryview | None, name: str, inputs: list[Any], results: Sequence[ArrayType]
 ) -> list[Any] | str:
-    """Run a program of the cache, or ``compiled``; :data:`MISSING` if neither is there."""
+    """Run a program of the cache, or ``compiled``; ``isolation.MISSING`` if neither is there."""
     runtime = import_module(RUNTIME)
     if key not in _loaded:
         if compiled is None:
-            return MISSING
+            return isolation.MISSING
         note(f"loading of {name}")
         _loaded[key] = _load(runtime, bytes(compiled))
     _loaded.move_to_end(key)
@@ -156,7 +152,9 @@ def run_here(
     try:
         context.invoke(function, arguments, returned)
     except (RuntimeError, ValueError, MemoryError, NotImplementedError) as error:
-        raise EngineError(f"{name} failed in IREE: {_first_line(str(error))}") from error
+        # Without the stack of the virtual machine.
+        said = str(error).split("; while invoking")[0].splitlines() or ["it gave no reason"]
+        raise EngineError(f"{name} failed in IREE: {_shortened(said[0])}") from error
     views = [returned.get_as_object(number, runtime.HalBufferView) for number in range(len(results))]
     return [_array_of(view, *type_) for view, type_ in zip(views, results, strict=True)]
 
@@ -187,11 +185,6 @@ def _in_words(message: str) -> str:
         said = f"it has no lowering of {illegal[1]} as it is used here"
     at = place[0].removesuffix(": ") if place and not place[0].startswith(("program:", "loc(", "-:")) else ""
     return _shortened(f"{at}: {said}" if at else said)
-
-
-def _first_line(text: str) -> str:
-    """Remove the stack of the virtual machine from an error of the runtime."""
-    return _shortened(text.split("; while invoking")[0].splitlines()[0] if text else "it gave no reason")
 
 
 def _shortened(text: str, most: int = 400) -> str:
@@ -251,9 +244,6 @@ _MODULES: Final = (COMPILER, _SERVER)
 #: The idle compilers that are kept.
 _IDLE: Final = 2
 
-#: Programs up to this size are sent with each run; larger ones are sent only where they are missing.
-_SMALL: Final = 1 << 16
-
 
 def require_iree() -> None:
     """Raise ``MissingExtraError`` unless IREE is installed; nothing is imported."""
@@ -275,7 +265,10 @@ def iree_version() -> Version:
         installed = version(IREE_PACKAGE)
     except PackageNotFoundError:  # built from source
         return known[-1].stablehlo
-    read = (each.stablehlo for each in reversed(known) if _numbers(each.release) <= _numbers(installed))
+    # Imported here because child processes do not need it.
+    from packaging.version import parse
+
+    read = (each.stablehlo for each in reversed(known) if parse(each.release).release <= parse(installed).release)
     return next(read, known[0].stablehlo)
 
 
@@ -289,34 +282,22 @@ def compile_with_iree(name: str, artifact: bytes, limits: isolation.Limits) -> b
 
 class IsolatedIreeProgram:
     def __init__(self, name: str, compiled: bytes, results: Sequence[ArrayType]) -> None:
-        self._name, self._compiled, self._results = name, compiled, list(results)
-        self._key = hashlib.sha256(compiled).digest()
+        self._name, self._results = name, list(results)
+        self._compiled = isolation.KeptData(compiled)
 
     def call(self, inputs: Sequence[Any], limits: isolation.Limits) -> list[Any]:
-        small = len(self._compiled) <= _SMALL
-        results = self._called(self._compiled if small else None, inputs, limits)
-        if results == MISSING:
-            results = self._called(self._compiled, inputs, limits)
-        self._check(results)
-        returned: list[Any] = results
-        return returned
-
-    def _called(self, compiled: bytes | None, inputs: Sequence[Any], limits: isolation.Limits) -> Any:
-        whole = None if compiled is None else memoryview(compiled)
-        return isolation.call(
-            f"{_SERVER}:run_here", self._key, whole, self._name, list(inputs), self._results, limits=limits
-        )
-
-    def _check(self, results: Any) -> None:
-        """Check that results have the declared types: a child may send anything."""
         import numpy as np
 
+        results = self._compiled.call(f"{_SERVER}:run_here", self._name, list(inputs), self._results, limits=limits)
+        # A child may send anything.
         fits = isinstance(results, list) and len(results) == len(self._results)
         for array, (dtype, shape) in zip(results if fits else (), self._results, strict=False):
             fits = fits and isinstance(array, np.ndarray) and array.dtype == dtype and array.ndim == len(shape)
             fits = fits and all(size in (None, found) for size, found in zip(shape, array.shape, strict=True))
         if not fits:
             raise EngineCrashError("the child process of IREE returned something else than results of its types")
+        returned: list[Any] = results
+        return returned
 
 
 @cache
@@ -333,17 +314,6 @@ def _is_installed(name: str) -> bool:
         return find_spec(name) is not None
     except ModuleNotFoundError:  # of the package that contains it
         return False
-
-
-def _numbers(release: str) -> tuple[int, ...]:
-    """Return the numbers of a release, for comparison, without a suffix as in ``3.14.0rc1``."""
-    numbers = []
-    for part in release.split("."):
-        digits = part[: len(part) - len(part.lstrip("0123456789"))]
-        if not digits:
-            break
-        numbers.append(int(digits))
-    return tuple(numbers)
 
 
 _compilers: Final = isolation.Pool(_MODULES, _tools, most=_IDLE)

@@ -10,12 +10,14 @@ import io
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from vhlo_tools.bindings.attributes import LocationKind, location_kind
 from vhlo_tools.bindings.mlir import Context, Module
 from vhlo_tools.bindings.provider import Provider
 from vhlo_tools.records import dataclass
+
+_T = TypeVar("_T")
 
 #: Passes that load dialects which programs cannot register by themselves; they run on an empty module.
 _BRINGING_DIALECTS: Final = (
@@ -107,43 +109,33 @@ class Toolbox:
         finally:
             handler.detach()
 
-    def parse_file(self, context: Context, path: str) -> Module | None:
-        """Return ``None``, with diagnostics emitted, if parsing fails."""
+    def _tried(self, call: Callable[[], _T]) -> _T | None:
+        """Return ``None``, with diagnostics emitted, on failure."""
         try:
-            module: Module = self.provider.ir.Module.parseFile(path, context)
+            return call()
         except self._error:
             return None
-        return module
+
+    def parse_file(self, context: Context, path: str) -> Module | None:
+        """Return ``None``, with diagnostics emitted, if parsing fails."""
+        return self._tried(lambda: self.provider.ir.Module.parseFile(path, context))
 
     def parse_op(self, context: Context, text: str, name: str) -> Any | None:
         """Return ``None``, with diagnostics emitted, if parsing fails."""
-        try:
-            return self.provider.ir.Operation.parse(text, source_name=name, context=context)
-        except self._error:
-            return None
+        return self._tried(lambda: self.provider.ir.Operation.parse(text, source_name=name, context=context))
 
     def parse_attribute(self, context: Context, text: str) -> Any | None:
         """Return ``None``, with diagnostics emitted, if parsing fails."""
-        try:
-            return self.provider.ir.Attribute.parse(text, context)
-        except self._error:
-            return None
+        return self._tried(lambda: self.provider.ir.Attribute.parse(text, context))
 
     def serialize(self, module: Module, target: str, allow_other_dialects: bool) -> bytes | None:
         """Convert a module to VHLO and serialize it; ``None``, with diagnostics emitted, on failure."""
-        try:
-            artifact: bytes = self.provider.stablehlo.serialize_portable_artifact(module, target, allow_other_dialects)
-        except self._error:
-            return None
-        return artifact
+        serialize = self.provider.stablehlo.serialize_portable_artifact
+        return self._tried(lambda: serialize(module, target, allow_other_dialects))
 
     def deserialize(self, context: Context, artifact: bytes) -> Module | None:
         """Return ``None``, with diagnostics emitted, on failure."""
-        try:
-            module: Module = self.provider.stablehlo.deserialize_portable_artifact(context, artifact)
-        except self._error:
-            return None
-        return module
+        return self._tried(lambda: self.provider.stablehlo.deserialize_portable_artifact(context, artifact))
 
     def pipeline_problem(self, pipeline: str) -> str | None:
         """Return the error in a pipeline, such as ``builtin.module(inline)``; ``None`` if it is valid."""
@@ -155,10 +147,7 @@ class Toolbox:
 
     def described(self, pipeline: str) -> str | None:
         """Return a pipeline with all options, as MLIR prints it; ``None`` if it is invalid."""
-        try:
-            return str(self._manager.parse(pipeline, self._scratch))
-        except self._error:
-            return None
+        return self._tried(lambda: str(self._manager.parse(pipeline, self._scratch)))
 
     def run(
         self,
@@ -197,22 +186,24 @@ class Toolbox:
 
     def dialects(self) -> list[str]:
         context = self.new_context(allow_unregistered=False)
-        return [name for name in _DIALECTS if self._knows(context, name)]
-
-    def _knows(self, context: Context, dialect: str) -> bool:
-        said: list[str] = []
-        with self.listening(context, lambda remark: said.append(remark.message)), suppress(*self._error):
-            self.provider.ir.Attribute.parse(f"#{dialect}.there_is_no_such_attribute", context)
-        return not any("unregistered dialect" in each for each in said)
+        known = []
+        for name in _DIALECTS:
+            said: list[Remark] = []
+            with self.listening(context, said.append):
+                self.parse_attribute(context, f"#{name}.there_is_no_such_attribute")
+            if not any("unregistered dialect" in each.message for each in said):
+                known.append(name)
+        return known
 
     def bytecode(self, operation: Any, version: int | None = None) -> bytes | None:
         """Return bytecode, by default of the newest version; ``None``, with diagnostics emitted, if unsupported."""
         buffer = io.BytesIO()
-        try:
+
+        def write() -> bytes:
             operation.operation.write_bytecode(buffer, desired_version=version)
-        except self._error:
-            return None
-        return buffer.getvalue()
+            return buffer.getvalue()
+
+        return self._tried(write)
 
     # Diagnostics
 

@@ -81,19 +81,15 @@ def parse_arguments(
             name, equals, value = argument.removeprefix("-").removeprefix("-").partition("=")
             if option := table.get(name):
                 if option.kind == "value" and not equals:
-                    value = _next(rest, option)
+                    if (following := next(rest, None)) is None:
+                        raise UsageError(f"for the --{option.name} option: requires a value!")
+                    value = following
                 read.values[option.name] = _checked(option, value)
             elif takes(name):
                 read.others.append((name, value))
             else:
                 raise UsageError(_unknown(argument, name, [*table, *known()], table))
     return read
-
-
-def _next(rest: Iterable[str], option: Option) -> str:
-    for value in rest:
-        return value
-    raise UsageError(f"for the --{option.name} option: requires a value!")
 
 
 def _checked(option: Option, value: str) -> str:

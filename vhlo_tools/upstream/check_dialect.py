@@ -80,41 +80,24 @@ def constant_of(op: Operation) -> tuple[str, str]:
 
 def is_good_check(op: Operation) -> bool:
     """Return whether an op of the dialect is valid; emit an error at its location if not."""
-    fault = next(_faults(op), None)
-    if fault:
-        op.location.emit_error(fault)
-    return fault is None
-
-
-def _faults(op: Operation) -> Iterator[str]:
     name = str(op.name)
-    form = _FORMS.get(name)
-    if form is None:
-        yield f"unregistered operation '{name}' found in dialect ('check') that does not allow unknown operations"
-        return
-    yield from (f"'{name}' op {fault}" for fault in _shape_faults(op, form))
-    yield from (f"'{name}' op {fault}" for fault in _attribute_faults(op, form))
-    types = [str(each.type) for each in op.operands]
-    for index, type_ in enumerate(types):
-        if not (_FLOATS if form.of_floats else _TENSOR).fullmatch(type_):
-            values = "tensor of floating-point or complex-type" if form.of_floats else "ranked tensor of StableHLO's"
-            yield f"'{name}' op operand #{index} must be {values} values, but got '{type_}'"
-    if "value" in form.attributes:
-        types.append(constant_of(op)[1])
-    if form.alike and len(set(types)) > 1:
-        yield f"'{name}' op {form.alike}"
+    if (form := _FORMS.get(name)) is None:
+        said = f"unregistered operation '{name}' found in dialect ('check') that does not allow unknown operations"
+    elif fault := next(_faults(op, form), None):
+        said = f"'{name}' op {fault}"
+    else:
+        return True
+    op.location.emit_error(said)
+    return False
 
 
-def _shape_faults(op: Operation, form: _Form) -> Iterator[str]:
+def _faults(op: Operation, form: _Form) -> Iterator[str]:
     wanted, found = len(form.operands), len(op.operands)
     if found != wanted:
         yield "requires a single operand" if wanted == 1 else f"expected {wanted} operands, but found {found}"
     for what in ("results", "regions", "successors"):
         if len(getattr(op, what)):
             yield f"requires zero {what}"
-
-
-def _attribute_faults(op: Operation, form: _Form) -> Iterator[str]:
     for name in form.required:
         if name not in op.attributes:
             yield f"requires attribute '{name}'"
@@ -123,6 +106,15 @@ def _attribute_faults(op: Operation, form: _Form) -> Iterator[str]:
         with suppress(TypeError):
             if name in op.attributes and not pattern.fullmatch(str(op.attributes[name])):
                 yield f"attribute '{name}' failed to satisfy constraint: {constraint}"
+    types = [str(each.type) for each in op.operands]
+    for index, type_ in enumerate(types):
+        if not (_FLOATS if form.of_floats else _TENSOR).fullmatch(type_):
+            values = "tensor of floating-point or complex-type" if form.of_floats else "ranked tensor of StableHLO's"
+            yield f"operand #{index} must be {values} values, but got '{type_}'"
+    if "value" in form.attributes:
+        types.append(constant_of(op)[1])
+    if form.alike and len(set(types)) > 1:
+        yield form.alike
 
 
 # Semantics of the ops of the ``check`` dialect

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from vhlo_tools.records import dataclass
@@ -75,32 +76,18 @@ def _tolerance(scanner: Scanner) -> str:
     return _number(scanner, "tolerance", "f64") if scanner.skips(",") else ""
 
 
-def _eq(scanner: Scanner) -> _Parts:
+def _of_two(scanner: Scanner, *, with_tolerance: bool = False) -> _Parts:
     operands = _pair(scanner)
-    attributes = _braces(scanner)
-    scanner.expect(":")
-    return operands, [attributes], [scanner.type()] * 2
-
-
-def _almost_eq(scanner: Scanner) -> _Parts:
-    operands = _pair(scanner)
-    attributes = [_tolerance(scanner), _braces(scanner)]
+    attributes = [_tolerance(scanner) if with_tolerance else "", _braces(scanner)]
     scanner.expect(":")
     return operands, attributes, [scanner.type()] * 2
 
 
-def _eq_const(scanner: Scanner) -> _Parts:
+def _of_constant(scanner: Scanner, *, with_tolerance: bool = False) -> _Parts:
     operand = _operand(scanner)
     scanner.expect(",")
     value, type_ = _constant(scanner)
-    return [operand], [value, _braces(scanner)], [type_]
-
-
-def _almost_eq_const(scanner: Scanner) -> _Parts:
-    operand = _operand(scanner)
-    scanner.expect(",")
-    value, type_ = _constant(scanner)
-    return [operand], [value, _tolerance(scanner), _braces(scanner)], [type_]
+    return [operand], [value, _tolerance(scanner) if with_tolerance else "", _braces(scanner)], [type_]
 
 
 def _constant(scanner: Scanner) -> tuple[str, str]:
@@ -147,11 +134,11 @@ def _serialized_eq(scanner: Scanner) -> _Parts:
 
 
 _FORMS: Final[Mapping[str, Callable[[Scanner], _Parts]]] = {
-    "expect_almost_eq": _almost_eq,
-    "expect_almost_eq_const": _almost_eq_const,
+    "expect_almost_eq": partial(_of_two, with_tolerance=True),
+    "expect_almost_eq_const": partial(_of_constant, with_tolerance=True),
     "expect_close": _close,
-    "expect_eq": _eq,
-    "expect_eq_const": _eq_const,
+    "expect_eq": _of_two,
+    "expect_eq_const": _of_constant,
     "expect_serialized_eq": _serialized_eq,
 }
 

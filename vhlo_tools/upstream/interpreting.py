@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from vhlo_tools.bindings import FilePosition, Operation, Toolbox, elements_of
+from vhlo_tools.bindings import FilePosition, Operation, Toolbox, elements_of, functions_of
 from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.execution import (
     ArgumentType,
@@ -68,13 +68,19 @@ class Interpretation:
 
     def run(self, inputs: Sequence[TypedArray]) -> list[TypedArray] | None:
         """Return the results of ``main``; ``None`` after an error, which was emitted."""
-        functions = [op.operation for op in self._module.body.operations if str(op.operation.name) == "func.func"]
+        functions = functions_of(self._module)
         if not functions:
-            return self._nothing()
-        main = next((each for each in functions if _symbol(each) == "main"), None)
+            # Of VHLO there may be some.
+            if not any(str(op.operation.name) == "vhlo.func_v1" for op in self._module.body.operations):
+                return []
+            self._module.operation.location.emit_error(
+                "this is VHLO, and StableHLO is evaluated: give --deserialize before --interpret for portable artifacts"
+            )
+            return None
+        main = functions.get("main")
         if main is None and len(functions) == 1:
-            main = functions[0]
-            self._toolbox.provider.rename_function(self._module, _symbol(main), "main")
+            ((name, main),) = functions.items()
+            self._toolbox.provider.rename_function(self._module, name, "main")
         if main is None:
             self._module.operation.location.emit_error("module must have entry func with name main")
             return None
@@ -100,15 +106,6 @@ class Interpretation:
             self._tell(str(error))
             return None
         return [TypedArray(type_, array) for type_, array in zip(types, results, strict=True)]
-
-    def _nothing(self) -> list[TypedArray] | None:
-        """A module without functions has no results; one with functions of VHLO is an error, which was emitted."""
-        if any(str(op.operation.name) == "vhlo.func_v1" for op in self._module.body.operations):
-            self._module.operation.location.emit_error(
-                "this is VHLO, and StableHLO is evaluated: give --deserialize before --interpret for portable artifacts"
-            )
-            return None
-        return []
 
     def _tell(self, message: str) -> None:
         """Emit an error, at the source position with which the message begins, if there is one."""
@@ -217,12 +214,8 @@ class Interpretation:
     def run_parallel(self, op: Operation) -> None:
         rows = [[str(each.value) for each in elements_of(row)] for row in elements_of(op.attributes["programs"])]
         feed = [str(each.value) for each in elements_of(op.attributes["infeed"])] if "infeed" in op.attributes else []
-        functions = {
-            _symbol(each.operation): len(each.operation.attributes["function_type"].value.inputs)
-            for each in self._module.body.operations
-            if str(each.operation.name) == "func.func"
-        }
-        counts = [functions[name] for row in rows for name in row]
+        functions = functions_of(self._module)
+        counts = [len(functions[name].attributes["function_type"].value.inputs) for row in rows for name in row]
         is_token = [str(each.type) == _TOKEN for each in op.operands]
 
         def run(_: CustomCall, *arrays: Any) -> list[Any]:
@@ -245,18 +238,14 @@ def _misfit(inputs: Sequence[TypedArray], types: Sequence[str]) -> str | None:
         wanted = parse_value_type(type_)
         array = value.array
         fits = isinstance(wanted, ArgumentType) and array is not None and wanted.takes(array.shape)
-        if not fits or parse_value_type(value.type_) != parse_value_type(_of_shape(type_, value.type_)):
+        # The type of the argument, with the shape of the input.
+        shaped = parse_tensor_type(type_).with_shape(parse_tensor_type(value.type_).static_shape).text if fits else ""
+        if not fits or parse_value_type(value.type_) != parse_value_type(shaped):
             return (
                 f"invalid input argument type at index {index}, "
                 f"input type was {value.type_} but entry function expected {type_}"
             )
     return None
-
-
-def _of_shape(type_: str, like: str) -> str:
-    """Return a tensor type with the shape of another."""
-    wanted, given = parse_tensor_type(type_), parse_tensor_type(like)
-    return wanted.with_shape(given.static_shape).text
 
 
 def _stored(type_: str) -> str:
@@ -266,10 +255,6 @@ def _stored(type_: str) -> str:
 
 def _type_text(op: Operation) -> str:
     return _stored(str(op.operands[0].type))
-
-
-def _symbol(function: Operation) -> str:
-    return str(function.attributes["sym_name"].value)
 
 
 def _number(op: Operation, name: str, default: float) -> Any:

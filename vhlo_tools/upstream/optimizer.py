@@ -13,7 +13,7 @@ from vhlo_tools.bindings import Toolbox
 from vhlo_tools.upstream.arguments import Arguments, Option, UsageError, help_text, parse_arguments
 from vhlo_tools.upstream.guard import note
 from vhlo_tools.upstream.own_passes import prepare
-from vhlo_tools.upstream.pipelines import MODULE, Passes, Stage
+from vhlo_tools.upstream.pipelines import MODULE, Passes, Stage, known_passes, list_passes
 from vhlo_tools.upstream.text import PRINTING, parse, printed, settings_of
 from vhlo_tools.upstream.tool import COMMON, IGNORED, Job, Streams, has_answered, process, reported
 
@@ -30,27 +30,26 @@ _OWN: Final = (
     Option("mlir-pass-statistics", "Display the statistics of each pass", is_hidden=True),
 )
 
-#: Options for printing between passes, and their names in the bindings.
+#: Options for printing between passes, by their names in the bindings.
 _WATCHING: Final = {
-    "mlir-print-ir-before-all": "print_before_all",
-    "mlir-print-ir-after-all": "print_after_all",
-    "mlir-print-ir-after-change": "print_after_change",
-    "mlir-print-ir-after-failure": "print_after_failure",
-    "mlir-print-ir-module-scope": "print_module_scope",
+    "print_before_all": Option("mlir-print-ir-before-all", "Print IR before each pass"),
+    "print_after_all": Option("mlir-print-ir-after-all", "Print IR after each pass"),
+    "print_after_change": Option(
+        "mlir-print-ir-after-change", "When printing the IR after a pass, only print if the IR changed"
+    ),
+    "print_after_failure": Option(
+        "mlir-print-ir-after-failure", "When printing the IR after a pass, only print if the pass failed"
+    ),
+    "print_module_scope": Option(
+        "mlir-print-ir-module-scope", "When printing IR, always print the top-level operation"
+    ),
 }
 #: The printing options that also apply between passes.
 _WATCH_SETTINGS: Final = {"enable_debug_info", "large_elements_limit", "large_resource_limit", "print_generic_op_form"}
-_WATCH_OPTIONS: Final = (
-    Option("mlir-print-ir-before-all", "Print IR before each pass"),
-    Option("mlir-print-ir-after-all", "Print IR after each pass"),
-    Option("mlir-print-ir-after-change", "When printing the IR after a pass, only print if the IR changed"),
-    Option("mlir-print-ir-after-failure", "When printing the IR after a pass, only print if the pass failed"),
-    Option("mlir-print-ir-module-scope", "When printing IR, always print the top-level operation"),
-)
 _OPTIONS: Final = {
     "General options": (*_OWN, *COMMON),
     "Printing": PRINTING,
-    "Printing between passes": _WATCH_OPTIONS,
+    "Printing between passes": tuple(_WATCHING.values()),
     "Options without effect": IGNORED,
 }
 
@@ -68,8 +67,8 @@ class _Optimizer:
         self._passes = Passes(toolbox)
 
     def run(self, given: Sequence[str]) -> int:
-        arguments = parse_arguments(given, _OPTIONS, self._passes.includes, _known_passes)
-        answers = {"list-passes": self._passes_text, "show-dialects": self._dialects_text}
+        arguments = parse_arguments(given, _OPTIONS, self._passes.includes, known_passes)
+        answers = {"list-passes": lambda: list_passes(self._toolbox), "show-dialects": self._dialects_text}
         if has_answered(self._toolbox, arguments, self._streams, self._help, answers):
             return 0
         if "emit-bytecode-version" in arguments.values and not arguments.flag("emit-bytecode"):
@@ -118,7 +117,7 @@ class _Optimizer:
 
     def _run(self, stage: Stage, operation: Any, arguments: Arguments) -> bool:
         settings = settings_of(arguments)
-        watch: dict[str, Any] = {key: arguments.flag(name) for name, key in _WATCHING.items()}
+        watch: dict[str, Any] = {key: arguments.flag(option.name) for key, option in _WATCHING.items()}
         if stage.own is not None:
             self._watch(watch["print_before_all"], f"Before {stage.name}", operation, settings)
             stage.own.run(self._toolbox, operation, stage.options)
@@ -143,18 +142,7 @@ class _Optimizer:
     def _help(self, hidden: bool) -> str:
         overview = f"StableHLO optimizer driver\nAvailable Dialects: {', '.join(self._toolbox.dialects())}"
         text = help_text(overview, f"{self._program} [options] <input file>", _OPTIONS, hidden)
-        return f"{text}\nPasses, each an option of its own:\n\n{self._passes_text()}"
-
-    def _passes_text(self) -> str:
-        from vhlo_tools.upstream.pipelines import list_passes
-
-        return list_passes(self._toolbox)
+        return f"{text}\nPasses, each an option of its own:\n\n{list_passes(self._toolbox)}"
 
     def _dialects_text(self) -> str:
         return f"Available Dialects: {','.join(self._toolbox.dialects())}\n"
-
-
-def _known_passes() -> list[str]:
-    from vhlo_tools.upstream.pipelines import known_passes
-
-    return known_passes()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from vhlo_tools.bindings import Operation, Toolbox, inline_calls, location_kind
+from vhlo_tools.bindings import Toolbox, inline_calls, location_kind
 from vhlo_tools.records import dataclass
 from vhlo_tools.upstream.arguments import UsageError, truth_of
 
@@ -73,7 +73,7 @@ def _instrument(toolbox: Toolbox, module: Any, options: Mapping[str, str]) -> No
     by_name = options["useDebugInfo"] == "true"
     number = 0
     # In post-order, as MLIR walks.
-    for op in _post_order(module.operation):
+    for op in toolbox.provider.walk(module, innermost_first=True):
         if str(op.name) == "stablehlo.constant":
             continue
         for result in op.results:
@@ -83,7 +83,16 @@ def _instrument(toolbox: Toolbox, module: Any, options: Mapping[str, str]) -> No
             name = "probe"
             if by_name and location_kind(op.location) == "name":
                 name = str(op.location.name_str).split("@")[0] + "."
-            _probe(ir, op, result, f"{name}{number}")
+            with op.context:
+                probe = ir.Operation.create(
+                    "interpreter.probe",
+                    results=[result.type],
+                    operands=[result],
+                    attributes={"probe_id": ir.StringAttr.get(f"{name}{number}")},
+                    loc=op.location,
+                    ip=ir.InsertionPoint.after(op),
+                )
+            result.replace_all_uses_except(probe.results[0], probe)
 
 
 def _inline(toolbox: Toolbox, module: Any, _: Mapping[str, str]) -> None:
@@ -92,33 +101,7 @@ def _inline(toolbox: Toolbox, module: Any, _: Mapping[str, str]) -> None:
     The provider's own pass simplifies functions and erases unused ones, but it inlines nothing: the interface for
     inlining functions of ``func`` is an extension that no provider registers.
     """
-    inline_calls(toolbox.provider, module, _is_inlined)
-
-
-def _is_inlined(op: Operation) -> bool:
-    return str(op.name) == "func.call" and "no_inline" not in op.attributes
-
-
-def _probe(ir: Any, op: Operation, result: Any, identifier: str) -> None:
-    with op.context:
-        probe = ir.Operation.create(
-            "interpreter.probe",
-            results=[result.type],
-            operands=[result],
-            attributes={"probe_id": ir.StringAttr.get(identifier)},
-            loc=op.location,
-            ip=ir.InsertionPoint.after(op),
-        )
-    result.replace_all_uses_except(probe.results[0], probe)
-
-
-def _post_order(op: Any) -> list[Any]:
-    found = []
-    for region in op.regions:
-        for block in region:
-            for each in block.operations:
-                found += [*_post_order(each.operation), each.operation]
-    return found
+    inline_calls(toolbox.provider, module, lambda op: str(op.name) == "func.call" and "no_inline" not in op.attributes)
 
 
 def _is_probed(ir: Any, type_: Any) -> bool:

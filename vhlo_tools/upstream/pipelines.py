@@ -7,7 +7,6 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from functools import cache
-from importlib.metadata import version
 from importlib.resources import files
 from typing import Final
 
@@ -174,14 +173,21 @@ class Passes:
 
     def from_text(self, pipeline: str) -> list[Stage]:
         """``pipeline`` includes its anchor."""
-        anchor, inner = _taken_apart(pipeline)
+        anchor, paren, rest = pipeline.strip().partition("(")
+        anchor, inner = (anchor, rest[:-1]) if paren and rest.endswith(")") else ("", pipeline)
         elements = list(_elements(inner))
         if anchor not in (MODULE, "any") or not any(_name_of(each) in _OURS for each in elements):
             self._check(pipeline)
             return [Stage(pipeline)]
         # The library parses the other elements, and all text between them.
         self._check(f"{MODULE}({','.join(map(self._readable, elements))})")
-        return list(_joined((stage for each in elements for stage in self._element(each)), MODULE))
+        stages: list[Stage] = []
+        for each in elements:
+            if (name := _name_of(each)) in _OURS:
+                stages += self._stages(name, each[len(name) :].strip().removeprefix("{").removesuffix("}"), MODULE)
+            else:
+                stages.append(Stage(each))
+        return list(_joined(stages, MODULE))
 
     def _readable(self, element: str) -> str:
         """Return an element, or a stand-in that the library knows for an element of this package."""
@@ -199,17 +205,13 @@ class Passes:
             raise UsageError(f"{unknown[1]} runs directly within {MODULE}(...), in no other op there: {pipeline}")
         raise UsageError(problem.strip())
 
-    def _element(self, element: str) -> list[Stage]:
-        name = _name_of(element)
-        if name in _OURS:
-            return self._stages(name, element[len(name) :].strip().removeprefix("{").removesuffix("}"), MODULE)
-        return [Stage(element)]
-
     def _stages(self, name: str, options: str, anchor: str) -> list[Stage]:
         if name in PIPELINES:
             if options:
                 raise UsageError(f"for the --{name} option: it takes no options, but was given '{options}'")
-            return [stage for each in PIPELINES[name] for stage in self._stages(*self._written(each), anchor)]
+            current = str(self._toolbox.provider.stablehlo.get_current_version())
+            written = (each.replace("%current%", current).removesuffix("}").partition("{") for each in PIPELINES[name])
+            return [stage for each, _, given in written for stage in self._stages(each, given, anchor)]
         own = OWN_PASSES.get(name)
         if own is not None and anchor != MODULE:
             raise UsageError(f"--{name} runs on {MODULE}, not on {anchor}")
@@ -218,11 +220,6 @@ class Passes:
         element = f"{name}{{{options}}}" if options else name
         library = Stage(self._anchored(element, anchor))
         return [library] if own is None else [Stage("", own), library]
-
-    def _written(self, element: str) -> tuple[str, str]:
-        name, _, options = element.partition("{")
-        current = str(self._toolbox.provider.stablehlo.get_current_version())
-        return name, options.removesuffix("}").replace("%current%", current)
 
     def _anchored(self, element: str, anchor: str) -> str:
         """Nest a pass of the library in the op that it requires, for a run on ``anchor``."""
@@ -251,11 +248,6 @@ def _joined(stages: Iterable[Stage], anchor: str) -> Iterator[Stage]:
         yield stage
     if pending:
         yield Stage(f"{anchor}({','.join(pending)})")
-
-
-def _taken_apart(pipeline: str) -> tuple[str, str]:
-    anchor, paren, rest = pipeline.strip().partition("(")
-    return (anchor, rest[:-1]) if paren and rest.endswith(")") else ("", pipeline)
 
 
 def _elements(inner: str) -> Iterator[str]:
@@ -299,28 +291,16 @@ def known_passes() -> list[str]:
 
 
 def list_passes(toolbox: Toolbox) -> str:
-    return "\n".join(
-        line
-        for title, group in described_passes().items()
-        for line in _group(title, list(_entries(toolbox, title, group)))
-    )
-
-
-def _group(title: str, entries: list[str]) -> Iterator[str]:
-    if entries:
-        yield f"{title}:"
-        yield from entries
-        yield ""
-
-
-def _entries(toolbox: Toolbox, title: str, group: Mapping[str, str]) -> Iterator[str]:
-    for name, description in sorted(group.items()):
-        options = _own_options(name) if title == _OWN_GROUP else _options(toolbox, name)
-        if options is None:
-            continue
-        yield f"  --{name}".ljust(_WIDTH) + f" - {description}"
-        if options:
-            yield f"      options: {options}"
+    lines = []
+    for title, group in described_passes().items():
+        entries = []
+        for name, description in sorted(group.items()):
+            options = _own_options(name) if title == _OWN_GROUP else _options(toolbox, name)
+            if options is not None:
+                entries.append(f"  --{name}".ljust(_WIDTH) + f" - {description}")
+                entries += [f"      options: {options}"] if options else []
+        lines += [f"{title}:", *entries, ""] if entries else []
+    return "\n".join(lines)
 
 
 def _own_options(name: str) -> str:
@@ -339,8 +319,3 @@ def _options(toolbox: Toolbox, name: str) -> str | None:
     if not inner.startswith(name) or not options.startswith("{"):
         return ""  # a pipeline, which is printed as its passes
     return " ".join(options[1:-1].split())
-
-
-def version_text(toolbox: Toolbox) -> str:
-    library = toolbox.provider.library
-    return f"vhlo_tools {version('vhlo-tools')}, with {library.name} (StableHLO {library.current})\n"

@@ -96,53 +96,46 @@ def _is_good(toolbox: Toolbox, operation: Any, lenient: bool) -> bool:
 #
 # Source: ``mlir/lib/IR/AsmPrinter.cpp`` in llvm/llvm-project.
 
-#: Options for printing.
-PRINTING: Final = (
-    Option("mlir-print-op-generic", "Print the generic op form"),
-    Option("mlir-print-debuginfo", "Print debug info in MLIR output"),
-    Option("mlir-pretty-debuginfo", "Print pretty debug info in MLIR output"),
-    Option("mlir-print-local-scope", "Print with local scope and inline information (eliding aliases)"),
-    Option(
+#: Options for printing, by their names in the bindings.
+_SETTINGS: Final = {
+    "print_generic_op_form": Option("mlir-print-op-generic", "Print the generic op form"),
+    "enable_debug_info": Option("mlir-print-debuginfo", "Print debug info in MLIR output"),
+    "pretty_debug_info": Option("mlir-pretty-debuginfo", "Print pretty debug info in MLIR output"),
+    "use_local_scope": Option(
+        "mlir-print-local-scope", "Print with local scope and inline information (eliding aliases)"
+    ),
+    "large_elements_limit": Option(
         "mlir-elide-elementsattrs-if-larger",
         'Elide ElementsAttrs with "..." that have more elements than the given upper limit',
         "value",
         "uint",
         is_number=True,
     ),
-    Option(
+    "large_resource_limit": Option(
         "mlir-elide-resource-strings-if-larger",
         "Elide printing value of resources if string is too long in chars",
         "value",
         "uint",
         is_number=True,
     ),
-    Option("mlir-print-assume-verified", "Skip op verification when using custom printers", is_hidden=True),
-    Option("mlir-print-skip-regions", "Skip regions when printing ops", is_hidden=True),
-    Option("mlir-use-nameloc-as-prefix", "Print SSA IDs using NameLocs as prefixes", is_hidden=True),
-)
-
-#: The names of these options in the bindings.
-_SETTINGS: Final = {
-    "mlir-print-op-generic": "print_generic_op_form",
-    "mlir-print-debuginfo": "enable_debug_info",
-    "mlir-pretty-debuginfo": "pretty_debug_info",
-    "mlir-print-local-scope": "use_local_scope",
-    "mlir-elide-elementsattrs-if-larger": "large_elements_limit",
-    "mlir-elide-resource-strings-if-larger": "large_resource_limit",
-    "mlir-print-assume-verified": "assume_verified",
-    "mlir-print-skip-regions": "skip_regions",
-    "mlir-use-nameloc-as-prefix": "use_name_loc_as_prefix",
+    "assume_verified": Option(
+        "mlir-print-assume-verified", "Skip op verification when using custom printers", is_hidden=True
+    ),
+    "skip_regions": Option("mlir-print-skip-regions", "Skip regions when printing ops", is_hidden=True),
+    "use_name_loc_as_prefix": Option(
+        "mlir-use-nameloc-as-prefix", "Print SSA IDs using NameLocs as prefixes", is_hidden=True
+    ),
 }
+PRINTING: Final = tuple(_SETTINGS.values())
 
 
 def settings_of(arguments: Arguments) -> dict[str, Any]:
     """Return the given printing options, by their names in the bindings."""
-    settings: dict[str, Any] = {}
-    for option in PRINTING:
-        if option.name in arguments.values:
-            key = _SETTINGS[option.name]
-            settings[key] = arguments.number(option.name) if option.is_number else arguments.flag(option.name)
-    return settings
+    return {
+        key: arguments.number(option.name) if option.is_number else arguments.flag(option.name)
+        for key, option in _SETTINGS.items()
+        if option.name in arguments.values
+    }
 
 
 def printed(operation: Any, settings: dict[str, Any]) -> str:

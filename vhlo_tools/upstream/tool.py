@@ -230,9 +230,10 @@ def has_answered(
 
     def version() -> str:
         # Not imported at the top: it is rarely needed, and would slow down each start.
-        from vhlo_tools.upstream.pipelines import version_text
+        from importlib.metadata import version as version_of
 
-        return version_text(toolbox)
+        library = toolbox.provider.library
+        return f"vhlo_tools {version_of('vhlo-tools')}, with {library.name} (StableHLO {library.current})\n"
 
     of_both = {"help": lambda: manual(False), "help-hidden": lambda: manual(True), "version": version}
     for name, answer in {**of_both, **answers}.items():

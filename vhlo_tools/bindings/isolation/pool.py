@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import hashlib
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
 #: Whether this system can isolate calls, which requires fork.
 AVAILABLE: Final = CAN_ISOLATE
+
+#: What a function returns that was sent the key of data which its child does not have.
+MISSING: Final = "missing"
+_SMALL: Final = 1 << 16
 
 #: The bytes of shared memory kept with the idle children of a pool.
 _SHARED: Final = 512 << 20
@@ -93,6 +98,22 @@ def call(function: str, *arguments: object, limits: Limits | None = None) -> Any
     the child, and valid only during the call. Any error that is not the toolkit's becomes an ``EngineError``.
     """
     return _calls.call(function, arguments, limits or Limits())
+
+
+class KeptData:
+    """Data that children keep: small data is sent with each call, larger only to a child that lacks it."""
+
+    def __init__(self, data: bytes, name: str = "") -> None:
+        self._data = data
+        self._key = hashlib.sha256(data).digest() + name.encode()
+
+    def call(self, function: str, *arguments: object, limits: Limits) -> Any:
+        """``function`` gets the key and the data; without the data, and if it lacks it, it returns :data:`MISSING`."""
+        data = memoryview(self._data)
+        results = call(function, self._key, data if len(data) <= _SMALL else None, *arguments, limits=limits)
+        if isinstance(results, str) and results == MISSING:
+            results = call(function, self._key, data, *arguments, limits=limits)
+        return results
 
 
 def warm() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, Final
@@ -12,7 +11,7 @@ import numpy as np
 from vhlo_tools.bindings import Module, isolation
 from vhlo_tools.conversion import make_plain
 from vhlo_tools.errors import InvalidInputError, InvalidProgramError
-from vhlo_tools.execution.isolated import call_isolated
+from vhlo_tools.execution.isolated import limits_of, naming
 from vhlo_tools.execution.lowering.lowering import UNWRITABLE, fit, lower
 from vhlo_tools.execution.lowering.shapes import is_dynamic
 from vhlo_tools.execution.reference.calling_convention import convert_input, convert_results
@@ -93,13 +92,9 @@ def _converted(program: Program, inputs: Sequence[Any], arguments: Sequence[Valu
 # Evaluation in a child process: programs are prepared there once, and run any number of times
 
 _RUN: Final = "vhlo_tools.execution.reference.engine:run_here"
-_MISSING: Final = "missing"
 
 #: The activity that a child reports after a program is rewritten: the ``op`` of the error if the child then crashes.
 EVALUATION: Final = "its evaluation"
-
-# Programs up to this size are sent with each run; larger ones are sent only where they are missing.
-_SMALL: Final = 1 << 16
 
 # The number of programs that a child keeps, and the bytes of values in a program's context before it is rebuilt.
 _KEPT: Final = 16
@@ -112,31 +107,24 @@ class IsolatedProgram:
     """This process has parsed every part of the bytecode."""
 
     def __init__(self, bytecode: bytes, provider: str, name: str) -> None:
-        self._bytecode, self._provider, self._name = bytecode, provider, name
-        self._key = hashlib.sha256(bytecode).digest() + name.encode()
+        self._bytecode = isolation.KeptData(bytecode, name)
+        self._provider, self._name = provider, name
         # Start the child now, so that it is ready when the inputs are.
         isolation.warm()
 
     def run(self, inputs: Sequence[Any], timeout: float | None = None) -> tuple[Any, ...]:
-        small = len(self._bytecode) <= _SMALL
-        results = self._call(self._bytecode if small else None, inputs, timeout)
-        if results == _MISSING:
-            results = self._call(self._bytecode, inputs, timeout)
-        return tuple(results)
-
-    def _call(self, bytecode: bytes | None, inputs: Sequence[Any], timeout: float | None) -> Any:
-        whole = None if bytecode is None else memoryview(bytecode)
-        arguments = self._key, whole, self._provider, self._name, list(inputs)
-        return call_isolated(_RUN, self._name, *arguments, timeout=timeout)
+        arguments = self._provider, self._name, list(inputs)
+        with naming(self._name):
+            return tuple(self._bytecode.call(_RUN, *arguments, limits=limits_of(timeout)))
 
 
 def run_here(
     key: bytes, bytecode: memoryview | None, provider: str, name: str, inputs: list[Any]
 ) -> tuple[Any, ...] | str:
-    """Returns ``_MISSING`` if ``bytecode`` is ``None`` and the program is not cached."""
+    """Returns ``isolation.MISSING`` if ``bytecode`` is ``None`` and the program is not cached."""
     known = _prepared.get(key)
     if known is None and bytecode is None:
-        return _MISSING
+        return isolation.MISSING
     if known is None:
         assert bytecode is not None
         program = load_program(bytes(bytecode), name=name, provider=provider, trusted=True)
