@@ -147,7 +147,7 @@ EXPORTS: Final = {
     "vhlo_tools.program": {
         "vhlo_tools.program.attribute_encoding": "PORTABLE encode_attributes is_inherent",
         "vhlo_tools.program.common_options": "CheckOptions ExpandOptions ExportOptions ImportOptions LoadOptions WriteOptions",
-        "vhlo_tools.program.device_groups": "channel_of groups_along ids_of mesh_groups mesh_name mesh_size meshes_of sizes_along",
+        "vhlo_tools.program.device_groups": "channel_of groups_along ids_of mesh_size meshes_of sizes_along",
         "vhlo_tools.program.loading": "LOADERS ProgramSource load_program read_artifact",
         "vhlo_tools.program.module_aliases": "read_module_aliases write_module_aliases",
         "vhlo_tools.program.program": "Program explain_failure names_in_utf8 place_of",

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
         channel_of,
         groups_along,
         ids_of,
-        mesh_groups,
-        mesh_name,
         mesh_size,
         meshes_of,
         sizes_along,

@@ -8,7 +8,7 @@ do not know the record see an additional attribute.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, Final
 
@@ -55,11 +55,7 @@ def encode_attributes(provider: Provider, module: ModuleOp, told: Callable[[Oper
 
             is_function = op.name == "func.func"
             holder = f"@{op.attributes['sym_name'].value}" if is_function else str(op.name)
-            own = {
-                name: attribute
-                for name, attribute in named_attributes(op.attributes)
-                if not is_inherent(short, name, attribute) and name not in _SIDES
-            }
+            own = {name: each for name, each in _discardable(op, short) if name not in _SIDES}
             for name, attribute in encoder.spell_all(own, holder, say).items():
                 op.attributes[name] = attribute
             for side, word in _SIDES.items() if is_function else ():
@@ -86,16 +82,11 @@ def decode_attributes(provider: Provider, module: ModuleOp) -> None:
             if dialect not in PORTABLE:
                 continue
             if _RECORD in op.attributes:
-                own = {
-                    name: attribute
-                    for name, attribute in named_attributes(op.attributes)
-                    if not is_inherent(short, name, attribute)
-                }
-                for name, attribute in encoder.decode_all(own).items():
+                for name, attribute in encoder.decode_all(dict(_discardable(op, short))).items():
                     op.attributes[name] = attribute
                 del op.attributes[_RECORD]
             for side in _SIDES if op.name == "func.func" else ():
-                encoder.each_dictionary(op, side, lambda _, held: {**_without_record(held), **encoder.decode_all(held)})
+                encoder.each_dictionary(op, side, lambda _, held: encoder.decoded(held))
 
 
 class _Encoder:
@@ -146,6 +137,9 @@ class _Encoder:
             if name in held and name != _RECORD
         }
 
+    def decoded(self, held: dict[str, Any]) -> dict[str, Any]:
+        return {name: each for name, each in {**held, **self.decode_all(held)}.items() if name != _RECORD}
+
     def _encoded(self, attribute: Any, found: dict[str, None], depth: int = 0) -> tuple[Any, Any]:
         """The record is ``None`` if the attribute is unchanged."""
         kind = class_of(attribute)
@@ -173,14 +167,10 @@ class _Encoder:
         parts = self._parts(attribute)
         if parts is None or class_of(record) != "DictAttr" or depth == _DEEPEST:
             return attribute
-        records = dict(named_attributes(record))
-        return self._whole(
-            class_of(attribute),
-            {
-                key: self._given_back(each, records[key], depth + 1) if key in records else each
-                for key, each in parts.items()
-            },
-        )
+        for key, each in named_attributes(record):
+            if key in parts:
+                parts[key] = self._given_back(parts[key], each, depth + 1)
+        return self._whole(class_of(attribute), parts)
 
     def _parts(self, attribute: Any) -> dict[str, Any] | None:
         """``None`` for other attributes, or if an item is unreadable."""
@@ -228,8 +218,8 @@ _STANDS: Final = {
 }
 
 
-def _without_record(held: dict[str, Any]) -> dict[str, Any]:
-    return {name: attribute for name, attribute in held.items() if name != _RECORD}
+def _discardable(op: Operation, short: str) -> Iterator[tuple[str, Any]]:
+    return ((name, each) for name, each in named_attributes(op.attributes) if not is_inherent(short, name, each))
 
 
 def is_inherent(short: str, name: str, attribute: Any) -> bool:

@@ -34,7 +34,13 @@ def refuse_constants_of_other_sizes(file: File) -> None:
     """Types of unknown size, and damaged entries, are left to the library, which reports them."""
     found: MalformedArtifactError | None = None
     with suppress(MalformedArtifactError):
-        found = next(_mismatches(file), None)
+        for at, _, values, expected in _constants(file):
+            if expected is not None and len(values) not in expected:
+                found = file.attributes[at].malformed(
+                    f"a constant has {len(values)} bytes of values, but its type has {expected.whole}, or "
+                    f"{expected.splat} if all elements are equal"
+                )
+                break
     if found is not None:
         raise found
 
@@ -46,22 +52,16 @@ def without_values(file: File) -> list[Chunk] | None:
     without them, if sizes were checked (:func:`refuse_constants_of_other_sizes`).
     """
     with suppress(MalformedArtifactError):
-        for constant in _constants(file):
-            if constant.expected is not None and len(constant.values) > max(_LONG, constant.expected.splat):
-                fields = (constant.value.field("type"), bytes(constant.expected.splat))
-                file.attributes[constant.at] = file.encode("attribute", replace(constant.value, fields=fields))
+        for at, value, values, expected in _constants(file):
+            if expected is not None and len(values) > max(_LONG, expected.splat):
+                fields = (value.field("type"), bytes(expected.splat))
+                file.attributes[at] = file.encode("attribute", replace(value, fields=fields))
         return encode_chunks(file) if file.attributes.is_edited else None
     return None
 
 
-class _Found(NamedTuple):
-    at: int  # index among the attributes
-    value: Value
-    values: Chunk
-    expected: _Sizes | None  # None if unknown
-
-
-def _constants(file: File) -> Iterator[_Found]:
+def _constants(file: File) -> Iterator[tuple[int, Value, Chunk, _Sizes | None]]:
+    """Each with its index among the attributes, its values, and their sizes if these are known."""
     sizes: dict[int, _Sizes | None] = {}
     for index in file.called("attribute", "vhlo", _CONSTANT):
         value = file.decode("attribute", index)
@@ -70,17 +70,7 @@ def _constants(file: File) -> Iterator[_Found]:
         type_ = value.field("type")
         if type_ not in sizes:
             sizes[type_] = _sizes(file, file.decode("type", type_))
-        yield _Found(index, value, value.field("data"), sizes[type_])
-
-
-def _mismatches(file: File) -> Iterator[MalformedArtifactError]:
-    for constant in _constants(file):
-        expected, size = constant.expected, len(constant.values)
-        if expected is not None and size not in expected:
-            yield file.attributes[constant.at].malformed(
-                f"a constant has {size} bytes of values, but its type has {expected.whole}, or {expected.splat} if all "
-                f"elements are equal"
-            )
+        yield index, value, value.field("data"), sizes[type_]
 
 
 def _sizes(file: File, type_: Value | None) -> _Sizes | None:

@@ -38,11 +38,12 @@ def ids_of(op: Operation, name: str, mesh: Callable[[str], str | None]) -> tuple
     if (text := str(attribute)).startswith("dense<"):
         # Groups of different sizes are padded with -1.
         return tuple(tuple(int(each) for each in row if each >= 0) for row in np.array(attribute) if len(row))
-    symbol = mesh_name(text)
+    # Without a symbol it contains the mesh itself.
+    symbol = match[1].strip('"') if (match := _NAME.search(text)) else None
     told = text if symbol is None else mesh(symbol)
     if told is None:
         raise LookupError(f"its groups refer to mesh @{symbol}, which does not exist")
-    return mesh_groups(text, told)
+    return groups_along(told, _REFERENCE.findall(text))
 
 
 def meshes_of(module: ModuleOp) -> dict[str, str]:
@@ -53,17 +54,6 @@ def meshes_of(module: ModuleOp) -> dict[str, str]:
         for op in ops
         if str(op.name) in ("sdy.mesh", "stablehlo.mesh")
     }
-
-
-def mesh_name(groups: str) -> str | None:
-    """``groups`` is a ``#stablehlo.replica_group_mesh_axes<...>``; ``None`` if it contains the mesh itself."""
-    match = _NAME.search(groups)
-    return match[1].strip('"') if match else None
-
-
-def mesh_groups(groups: str, mesh: str) -> tuple[tuple[int, ...], ...]:
-    """``mesh`` is an attribute of StableHLO or of Shardy."""
-    return groups_along(mesh, _REFERENCE.findall(groups))
 
 
 def groups_along(mesh: str, along: Sequence[tuple[str, str, str]]) -> tuple[tuple[int, ...], ...]:

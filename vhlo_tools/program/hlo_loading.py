@@ -55,19 +55,15 @@ def _flattened(header: HloHeader, main: Signature, name: str) -> AliasConfig:
     flat = Signature.of_results(tuple(shape for *_, shape in inputs), tuple(shape for _, shape in outputs))
     if flat != main:
         raise InvalidProgramError(f"{name} has the signature {flat} by its aliases, but XLA made {main} of it")
-    arguments = {(number, index): position for position, (number, index, _) in enumerate(inputs)}
+    arguments = {(number, index): (position, ()) for position, (number, index, _) in enumerate(inputs)}
     results = {index: (position,) if len(outputs) > 1 else () for position, (index, _) in enumerate(outputs)}
-    return AliasConfig(
-        main,
-        tuple(
-            # An index that is not a leaf is kept, so that the lint reports it.
-            Alias(results.get(each.output_index, each.output_index), *_argument(each, arguments), each.kind)
-            for each in header.aliases
-        ),
-        tuple(Donor(*_argument(each, arguments)) for each in header.donors),
+
+    # An index that is not a leaf is kept, so that the lint reports it.
+    def argument(entry: Alias | Donor) -> tuple[int, ShapeIndex]:
+        key = entry.parameter_number, entry.parameter_index
+        return arguments.get(key, key)
+
+    aliases = (
+        Alias(results.get(each.output_index, each.output_index), *argument(each), each.kind) for each in header.aliases
     )
-
-
-def _argument(entry: Alias | Donor, arguments: dict[tuple[int, ShapeIndex], int]) -> tuple[int, ShapeIndex]:
-    key = entry.parameter_number, entry.parameter_index
-    return (arguments[key], ()) if key in arguments else key
+    return AliasConfig(main, tuple(aliases), tuple(Donor(*argument(each)) for each in header.donors))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from os import PathLike
 from typing import Any, Final
 
@@ -37,7 +38,12 @@ def load_program(
                 f"a module of {own.prefix} cannot be used with the provider {provider}: omit the provider, or pass "
                 f"bytecode"
             )
-        return _from_module(given, own, name or "the module")
+        module: Any = given
+        if not own.is_module(module):
+            raise InvalidProgramError(
+                f"a {type(module).__qualname__} of {own.prefix} is not a module: expected an ir.Module"
+            )
+        return Program(name or "the module", own, lambda: own.clone(module))
     if isinstance(given, Artifact):
         return _from_artifact(given, get_provider(provider), trusted)
     identified = identify(source, name)
@@ -55,20 +61,15 @@ def load_program(
     return LOADERS[kind](identified.data, called, get_provider(provider), trusted or known)
 
 
-def _from_module(source: object, provider: Provider, name: str) -> Program:
-    if not provider.is_module(source):
-        raise InvalidProgramError(
-            f"a {type(source).__qualname__} of {provider.prefix} is not a module: expected an ir.Module"
-        )
-    module: Any = source
-    return Program(name, provider, lambda: provider.clone(module))
-
-
 def read_artifact(
     artifact: Artifact, provider: Provider, context: Context | None = None, *, trusted: bool = False
 ) -> Module:
     """Brings an artifact that is newer than the library down to its version first, on the bytes, where possible."""
-    artifact = known_to(provider, artifact)
+    current = provider.library.current
+    if artifact.version.minor_release > current.minor_release:
+        # The library reads it unchanged if it only claims to be newer, and else says what it lacks.
+        with suppress(DowngradeError, MalformedArtifactError, UnsupportedFeatureError):
+            artifact = artifact.retargeted(current)
     trusted = trusted or artifact.trusted
     trial = None if trusted else trial_of(artifact, provider)
     if trial is not None:
@@ -86,30 +87,13 @@ def read_artifact(
     return module
 
 
-def known_to(provider: Provider, artifact: Artifact) -> Artifact:
-    """Otherwise unchanged: the library reads it if it only claims to be newer, and else says what it lacks."""
-    current = provider.library.current
-    if artifact.version.minor_release <= current.minor_release:
-        return artifact
-    try:
-        return artifact.retargeted(current)
-    except (DowngradeError, MalformedArtifactError, UnsupportedFeatureError):
-        return artifact
-
-
 def _from_artifact(artifact: Artifact, provider: Provider, trusted: bool) -> Program:
-    def load() -> ModuleOp:
-        return read_artifact(artifact, provider, trusted=trusted)
-
+    load = partial(read_artifact, artifact, provider, trusted=trusted)
     return Program(artifact.name, provider, load, other_dialects(artifact))
 
 
 def _load_artifact(data: Buffer, name: str, provider: Provider, trusted: bool) -> Program:
     return _from_artifact(Artifact(data, name=name), provider, trusted)
-
-
-def _load_jax_export(data: Buffer, name: str, provider: Provider, trusted: bool) -> Program:
-    return _load_artifact(decode_jax_export(data).module, name, provider, trusted)
 
 
 def _load_bytecode(data: Buffer, name: str, provider: Provider, trusted: bool) -> Program:
@@ -126,10 +110,6 @@ def _load_bytecode(data: Buffer, name: str, provider: Provider, trusted: bool) -
         release_alignment(file)
         data = encode(file)
     return _load_source(bytes(data), name, provider, trusted)
-
-
-def _load_text(data: Buffer, name: str, provider: Provider, trusted: bool) -> Program:
-    return _load_source(_as_text(data, name), name, provider, trusted)
 
 
 def _load_hlo_text(data: Buffer, name: str, provider: Provider, trusted: bool) -> Program:
@@ -176,9 +156,9 @@ def _load_source(source: str | bytes, name: str, provider: Provider, trusted: bo
 #: kind needs a new line here and in `formats.recognition`. Kinds that a framework must export are in `api.frontends`.
 LOADERS: Final[dict[Kind, Callable[[Buffer, str, Provider, bool], Program]]] = {
     Kind.PORTABLE_ARTIFACT: _load_artifact,
-    Kind.JAX_EXPORT: _load_jax_export,
+    Kind.JAX_EXPORT: lambda data, *rest: _load_artifact(decode_jax_export(data).module, *rest),
     Kind.MLIR_BYTECODE: _load_bytecode,
-    Kind.MLIR_TEXT: _load_text,
+    Kind.MLIR_TEXT: lambda data, name, *rest: _load_source(_as_text(data, name), name, *rest),
     Kind.HLO_TEXT: _load_hlo_text,
     Kind.HLO_PROTO: _load_hlo_proto,
 }
