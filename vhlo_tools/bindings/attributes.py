@@ -37,7 +37,6 @@ def location_kind(location: Any) -> LocationKind | None:
 
 
 def leaves(attribute: Any) -> Iterator[Any]:
-    """Yield the elements of nested lists and dictionaries, or the attribute itself."""
     pending = [attribute]
     while pending:
         each = pending.pop()

@@ -79,7 +79,6 @@ _device: Any = None
 
 
 def compile_here(name: str, artifact: memoryview) -> bytes:
-    """Compile for the processor of this machine, into a module of IREE's virtual machine."""
     note(f"compilation of {name}")
     compiled, said = _compiled(bytes(artifact))
     if compiled is not None:
@@ -160,7 +159,7 @@ def run_here(
 
 
 def _diagnose(invocation: Any, callback: Any) -> None:
-    """Set the diagnostic callback through the C library, because the Python package has no call for it."""
+    """Through the C library, because the Python package has no call for it."""
     library = import_module(f"{COMPILER}.ctypes_dl")._dylib
     enable = library.ireeCompilerInvocationEnableCallbackDiagnostics
     enable.restype, enable.argtypes = None, [ctypes.c_void_p, ctypes.c_int, _CALLBACK, ctypes.c_void_p]
@@ -203,7 +202,6 @@ def _load(runtime: Any, compiled: bytes) -> tuple[Any, Any]:
 
 
 def _view_of(runtime: Any, array: Any) -> Any:
-    """Put the bits of an array in a buffer of the device."""
     import numpy as np
 
     element = getattr(runtime.HalElementType, _ELEMENTS[array.dtype.name])

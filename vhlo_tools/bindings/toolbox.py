@@ -66,7 +66,6 @@ class Toolbox:
 
     @cached_property
     def _manager(self) -> Any:
-        """The class of pass managers, with all passes of the provider registered."""
         # Registering dialects also registers the passes of MLIR and Shardy.
         self._bare_context()
         self.provider.stablehlo.register_stablehlo_passes()
@@ -75,7 +74,6 @@ class Toolbox:
 
     @cached_property
     def _scratch(self) -> Context:
-        """A context for parsing pipelines, in which no IR is created."""
         return self.provider.ir.Context()  # type: ignore[no-any-return]
 
     def _bare_context(self) -> Context:
@@ -117,15 +115,12 @@ class Toolbox:
             return None
 
     def parse_file(self, context: Context, path: str) -> Module | None:
-        """Return ``None``, with diagnostics emitted, if parsing fails."""
         return self._tried(lambda: self.provider.ir.Module.parseFile(path, context))
 
     def parse_op(self, context: Context, text: str, name: str) -> Any | None:
-        """Return ``None``, with diagnostics emitted, if parsing fails."""
         return self._tried(lambda: self.provider.ir.Operation.parse(text, source_name=name, context=context))
 
     def parse_attribute(self, context: Context, text: str) -> Any | None:
-        """Return ``None``, with diagnostics emitted, if parsing fails."""
         return self._tried(lambda: self.provider.ir.Attribute.parse(text, context))
 
     def serialize(self, module: Module, target: str, allow_other_dialects: bool) -> bytes | None:
@@ -134,7 +129,6 @@ class Toolbox:
         return self._tried(lambda: serialize(module, target, allow_other_dialects))
 
     def deserialize(self, context: Context, artifact: bytes) -> Module | None:
-        """Return ``None``, with diagnostics emitted, on failure."""
         return self._tried(lambda: self.provider.stablehlo.deserialize_portable_artifact(context, artifact))
 
     def pipeline_problem(self, pipeline: str) -> str | None:

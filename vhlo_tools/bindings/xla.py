@@ -139,7 +139,6 @@ class WithoutJax:
 
 
 def allowing_jax(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap ``function``, for calls from jaxlib, with imports of jax allowed."""
 
     def allowed(*arguments: Any) -> Any:
         thread = threading.get_ident()

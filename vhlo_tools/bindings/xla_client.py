@@ -30,7 +30,6 @@ _SIZE: Final = 256
 
 
 def _library() -> ctypes.CDLL | None:
-    """Return ``None`` if the functions of the C library cannot be found."""
     try:
         library = ctypes.CDLL(None)
         for function in (library.fegetenv, library.fesetenv):
@@ -294,7 +293,6 @@ def put_on_device(array: np.ndarray[Any, Any], *, own: bool) -> DeviceArray:
 
 
 def _placed(array: np.ndarray[Any, Any], kept: Any) -> Any:
-    """``kept`` is one of jaxlib's ``HostBufferSemantics``."""
     put, sharding, devices = _putting()
     kind = described(array.shape, array.dtype)
     return put(kind, sharding, [array], devices, True, host_buffer_semantics=kept, enable_x64=True)
@@ -302,7 +300,6 @@ def _placed(array: np.ndarray[Any, Any], kept: Any) -> Any:
 
 @cache
 def _putting() -> tuple[Any, Any, list[Any]]:
-    """Return jaxlib's function that puts arrays on devices, with its sharding and devices."""
     return xla_client().batched_device_put, _sharding(), [client_of(1)[1][0]]
 
 
@@ -417,13 +414,11 @@ def is_lapack(target: str) -> bool:
 
 
 def missing_routine(target: str) -> str:
-    """Return why jaxlib does not register the routine of a custom call."""
     return missing_part(get_provider("jaxlib"), target) or "the installed jaxlib has no such routine"
 
 
 @cache
 def register_lapack() -> frozenset[str]:
-    """Register the routines with XLA for the CPU, and return all their targets."""
     client = xla_client()
     if find_spec("scipy") is None:
         raise MissingExtraError(

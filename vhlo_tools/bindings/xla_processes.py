@@ -53,11 +53,9 @@ class _Process:
 
     @property
     def has_arrays(self) -> bool:
-        """Whether the caller has handles of arrays on its device."""
         return self.arrays > len(self.dropped_arrays)
 
     def call(self, function: str, *arguments: Any, limits: isolation.Limits, functions: Sequence[Callback] = ()) -> Any:
-        """Call a function of :mod:`vhlo_tools.bindings.xla_server`."""
         dropped = Dropped(tuple(_popped(self.dropped_programs)), tuple(_popped(self.dropped_arrays)))
         self.programs.difference_update(dropped.programs)
         self.arrays -= len(dropped.arrays)
@@ -244,7 +242,6 @@ class IsolatedXlaProgram:
 
     @contextmanager
     def _ready(self, wanted: _Process | None, limits: isolation.Limits) -> Iterator[_Process]:
-        """Use a child that has compiled the program."""
         with _pool.taken(wanted, self._number) as process:
             if self._number not in process.programs:
                 process.call("compile_here", self._number, self._source, limits=limits)
@@ -294,7 +291,6 @@ def _on_host(array: XlaArray | np.ndarray[Any, Any], process: _Process | None) -
 
 
 def _converted(value: Any, type_: Any) -> Any:
-    """Check the type of a value that a child returned."""
     try:
         return msgspec.convert(value, type_)
     except msgspec.ValidationError as error:

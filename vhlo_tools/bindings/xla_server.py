@@ -42,8 +42,6 @@ class Devices:
 
 
 class ParallelProgram:
-    """A program compiled for several devices; ``results`` are unsplit."""
-
     def __init__(self, executable: Any, devices: Any, results: Sequence[ArrayType], *, is_split: bool) -> None:
         self._executable, self._devices = executable, devices
         self._results, self._is_split = results, is_split
@@ -185,8 +183,6 @@ class XlaSource:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """Programs and arrays that the caller no longer needs, by number."""
-
     programs: tuple[int, ...] = ()
     arrays: tuple[int, ...] = ()
 
@@ -246,7 +242,6 @@ def execute_here(
 
 
 def put_here(dropped: Dropped, array: Any) -> tuple[int, int]:
-    """Return the number and the address of the copy."""
     _drop(dropped)
     placed = put_on_device(array, own=True)
     return _keep(placed), placed.address

@@ -58,7 +58,8 @@ class Grid:
         return tuple(map(tuple, ids))
 
     def __str__(self) -> str:
-        return f"{_counted(self.replicas, 'replica')} of {_counted(self.partitions, 'partition')}"
+        counts = (self.replicas, "replica"), (self.partitions, "partition")
+        return " of ".join(f"{number} {word}{'' if number == 1 else 's'}" for number, word in counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +119,6 @@ def _strategy(op: Operation) -> Strategy:
     if "use_global_device_ids" in op.attributes:
         return "flattened_ids"
     return "cross_replica_and_partition" if is_channel else "cross_replica"
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 # Split values into parts of equal size on devices, and join them

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, cast
 
@@ -11,7 +11,6 @@ import numpy as np
 from vhlo_tools.bindings import (
     IsolatedIreeProgram,
     Module,
-    Operation,
     Provider,
     compile_with_iree,
     functions_of,
@@ -77,22 +76,20 @@ def artifact_here(
         return bindings.serialize(module, target, allow_other_dialects=True)
 
 
-def _check_ops(provider: Provider, module: Module, name: str) -> None:
+def _check_ops(provider: Provider, module: Module, name_of_program: str) -> None:
     ops = provider.walk(module)
     recursive = CallGraph(ops).recursive
     for op in ops:
-        if reason := _reason(op, recursive):
-            raise refusal(op, name, reason, "the engine iree")
-
-
-def _reason(op: Operation, recursive: Container[str]) -> str | None:
-    name = str(op.name)
-    if name == "func.call" and str(op.attributes["callee"].value) in recursive:
-        return "it calls a recursive function, and IREE inlines calls without end"
-    if name == "stablehlo.custom_call":
-        target = str(op.attributes["call_target_name"].value)
-        return f"it has no custom calls, here of {target}: use the engine reference or xla"
-    return "it runs programs on one device: use the engine reference or xla" if name in _OF_DEVICES else None
+        name, reason = str(op.name), None
+        if name == "func.call" and str(op.attributes["callee"].value) in recursive:
+            reason = "it calls a recursive function, and IREE inlines calls without end"
+        elif name == "stablehlo.custom_call":
+            target = str(op.attributes["call_target_name"].value)
+            reason = f"it has no custom calls, here of {target}: use the engine reference or xla"
+        elif name in _OF_DEVICES:
+            reason = "it runs programs on one device: use the engine reference or xla"
+        if reason is not None:
+            raise refusal(op, name_of_program, reason, "the engine iree")
 
 
 def _converted_types(tensors: Sequence[ArgumentType], shapes: Sequence[tuple[int, ...]]) -> list[str]:

@@ -104,7 +104,6 @@ def _checked(option: Option, value: str) -> str:
 
 
 def truth_of(value: str) -> bool | None:
-    """Return ``None`` if the value is not a valid boolean."""
     return _TRUTHS.get(value, _FALSEHOODS.get(value))
 
 

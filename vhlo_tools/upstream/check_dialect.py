@@ -79,7 +79,6 @@ def constant_of(op: Operation) -> tuple[str, str]:
 
 
 def is_good_check(op: Operation) -> bool:
-    """Return whether an op of the dialect is valid; emit an error at its location if not."""
     name = str(op.name)
     if (form := _FORMS.get(name)) is None:
         said = f"unregistered operation '{name}' found in dialect ('check') that does not allow unknown operations"
@@ -177,7 +176,6 @@ def _expect(good: Array, actual: Array, expected: Array, texts: Texts, what: str
 
 
 def _places(bad: Array, actual: Array, expected: Array, texts: Texts) -> list[tuple[tuple[int, ...], str, str]]:
-    """Return the first of the given indices, each with the elements there."""
     places = [tuple(map(int, each)) for each in bad[:_SHOWN]]
     one, other = (texts(np.asarray([array[place] for place in places], array.dtype)) for array in (actual, expected))
     return list(zip(places, one, other, strict=True))
@@ -200,7 +198,6 @@ class ProbeFolder:
         return self.path / "index.csv"
 
     def clear(self) -> None:
-        """Remove the index of another run."""
         if self.path is not None:
             self._index.unlink(missing_ok=True)
 

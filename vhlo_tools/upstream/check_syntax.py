@@ -91,7 +91,6 @@ def _of_constant(scanner: Scanner, *, with_tolerance: bool = False) -> _Parts:
 
 
 def _constant(scanner: Scanner) -> tuple[str, str]:
-    """Return the next attribute ``value``, and its type."""
     scanner.peek()
     at = scanner.position
     word = scanner.word("attribute value")

@@ -37,7 +37,6 @@ class DiagnosticPrinter:
         self._lines: dict[str, list[str]] = {}
 
     def hear(self, remark: Remark) -> None:
-        """Print a diagnostic, its call sites, and its notes."""
         self.say(remark.severity, remark.message, remark.location, remark.place)
         location = remark.location
         for caller, place in remark.callers[:_CALLS]:
@@ -83,7 +82,6 @@ def read_text(path: str) -> str:
 
 
 def _shown(line: str, column: int) -> str:
-    """Return a line with a caret below a column."""
     line = line.rstrip("\r")
     printed = printable(line.expandtabs(_TAB)) + "\n"
     if not line.isascii():

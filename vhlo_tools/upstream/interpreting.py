@@ -165,7 +165,6 @@ class Interpretation:
         return cast.results[0]
 
     def constant(self, op: Operation) -> Any:
-        """Insert the attribute ``value`` of an op before it, as a constant."""
         ir = self._toolbox.provider.ir
         value, type_ = constant_of(op)
         text = f'"stablehlo.constant"() {{value = {value}}} : () -> {type_}'
@@ -174,7 +173,6 @@ class Interpretation:
         return constant.results[0]
 
     def texts(self, op: Operation) -> Callable[[Any], list[str]]:
-        """Return a function that formats elements of the type of the first operand of an op."""
         type_, context = _type_text(op), op.context
         return lambda array: tensor_text.elements_of(self._toolbox, context, array, type_, "[{}, {}]")
 
@@ -229,7 +227,6 @@ class Interpretation:
 
 
 def _misfit(inputs: Sequence[TypedArray], types: Sequence[str]) -> str | None:
-    """Return why inputs do not match the argument types of a function; ``None`` if they match."""
     if len(inputs) != len(types):
         return (
             f"incorrect number of arguments specified, provided {len(inputs)} inputs but function expected {len(types)}"

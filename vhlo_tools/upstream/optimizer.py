@@ -55,7 +55,6 @@ _OPTIONS: Final = {
 
 
 def run_opt(arguments: Sequence[str], streams: Streams, *, program: str = "vhlo opt") -> int:
-    """Return the exit code; ``program`` is the name in messages."""
     return reported(program, streams, lambda toolbox: _Optimizer(toolbox, streams, program).run(arguments))
 
 
@@ -135,7 +134,6 @@ class _Optimizer:
         )
 
     def _watch(self, is_watched: bool, when: str, operation: Any, settings: dict[str, Any]) -> None:
-        """Print an op as the library does between passes."""
         if is_watched:
             self._streams.say(f"// -----// IR Dump {when} //----- //\n{printed(operation, settings)}\n\n")
 

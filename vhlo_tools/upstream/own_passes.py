@@ -28,7 +28,6 @@ class OwnPass:
     run: Callable[[Toolbox, Any, Mapping[str, str]], None]
 
     def options_of(self, text: str) -> dict[str, str]:
-        """Parse options such as ``a=1 b=2``."""
         options = dict(self.options or {})
         for each in text.split():
             name, _, value = each.partition("=")
@@ -45,7 +44,6 @@ class OwnPass:
 
 
 def _reconcile(toolbox: Toolbox, module: Any, _: Mapping[str, str]) -> None:
-    """Replace round-trip casts with the original values, and erase unused casts."""
     casts = [op for op in toolbox.provider.walk(module) if str(op.name) == _CAST]
     for op in casts:
         origin: Any = op.operands[0].owner if len(op.operands) else None

@@ -70,7 +70,6 @@ class Scanner:
         return self.take(_WORD, what)
 
     def string(self) -> str:
-        """Return the string that must come next, with its quotes, and advance past it."""
         return self.take(_STRING, "string")
 
     def bracketed(self) -> str:
@@ -102,7 +101,7 @@ class Scanner:
 
 
 def parts_of(text: str) -> list[str]:
-    """Split bracketed text that MLIR has printed, given with its brackets, at the commas."""
+    """``text`` is as MLIR has printed it, with its brackets."""
     scanner = Scanner(text[1:-1])
     parts, start = [], 0
     while character := scanner.peek():
@@ -236,7 +235,6 @@ class Passes:
 
 
 def _joined(stages: Iterable[Stage], anchor: str) -> Iterator[Stage]:
-    """Merge adjacent stages of the library, for a run on ``anchor``."""
     pending: list[str] = []
     for stage in stages:
         if stage.own is None:
@@ -251,7 +249,6 @@ def _joined(stages: Iterable[Stage], anchor: str) -> Iterator[Stage]:
 
 
 def _elements(inner: str) -> Iterator[str]:
-    """Split at the commas outside of brackets."""
     depth, start = 0, 0
     for index, character in enumerate(inner):
         depth += (character in "({[") - (character in ")}]")

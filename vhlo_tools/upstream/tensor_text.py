@@ -92,7 +92,6 @@ def _printed(toolbox: Toolbox, context: Context, flat: Array, element: str) -> l
 
 
 def _static(type_: str, array: Array) -> str:
-    """Return a tensor type with the shape of the array."""
     parsed: ArgumentType = parse_tensor_type(type_)
     sizes = "".join(f"{size}x" for size in array.shape)
     return type_ if parsed.is_static else f"tensor<{sizes}{parsed.element}>"

@@ -130,7 +130,6 @@ PRINTING: Final = tuple(_SETTINGS.values())
 
 
 def settings_of(arguments: Arguments) -> dict[str, Any]:
-    """Return the given printing options, by their names in the bindings."""
     return {
         key: arguments.number(option.name) if option.is_number else arguments.flag(option.name)
         for key, option in _SETTINGS.items()

@@ -113,7 +113,6 @@ class Job:
     heard: list[Remark] = field(default_factory=list)  # the diagnostics so far
 
     def named(self, text: str) -> str:
-        """Return text from parsing, with the file names that the user knows."""
         for written, name in self.names.items():
             text = text.replace(written, name)
         return text
@@ -122,7 +121,6 @@ class Job:
 def _listener(
     source: SourceText, arguments: Arguments, streams: Streams
 ) -> tuple[Callable[[Remark], None], Callable[[bool], bool]]:
-    """Return a receiver of diagnostics, and a function that returns the final success from that of the work."""
     level = arguments.text("verify-diagnostics")
     if level is not None:
         from vhlo_tools.upstream.diagnostics import Verifier
@@ -147,7 +145,6 @@ def _hand_on(hear: Callable[[Remark], None], job: Job, remark: Remark) -> None:
 
 
 def _renamed(remark: Remark, job: Job) -> Remark:
-    """Return a diagnostic with the file names that the user knows."""
     if not job.names:
         return remark
     place = remark.place

@@ -44,7 +44,6 @@ _ARGUMENTS: Final = "--args=[dense<1> : tensor<2xi32>, ...]"
 
 
 def run_translate(arguments: Sequence[str], streams: Streams, *, program: str = "vhlo translate") -> int:
-    """Return the exit code; ``program`` is the name in messages."""
     return reported(program, streams, lambda toolbox: _Translator(toolbox, streams, program).run(arguments))
 
 
@@ -68,7 +67,6 @@ class _Translator:
         return help_text("StableHLO interpreter driver", f"{self._program} [options] <input file>", _OPTIONS, hidden)
 
     def _work(self, job: Job, wanted: Sequence[str]) -> bool:
-        """Run the translations in sequence, each on the output of the previous one."""
         *others, last = wanted
         for name in others:
             output = Output("", self._streams)

@@ -70,7 +70,6 @@ class Deadline:
 
 
 def readable_size(size: int) -> str:
-    """Format a number of bytes for a message: ``1.5 MiB (1572864 bytes)``."""
     for power, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
         if size >= 1 << power:
             return f"{size / (1 << power):.1f} {unit} ({size} bytes)"

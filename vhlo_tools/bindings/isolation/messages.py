@@ -28,7 +28,6 @@ _FLAGS: Final = getattr(mmap, "MAP_SHARED", 0) | getattr(mmap, "MAP_POPULATE", 0
 
 
 def anonymous_file() -> int:
-    """Return the descriptor of a new anonymous file in memory, which is deleted with its last descriptor."""
     if not hasattr(os, "memfd_create"):
         with tempfile.TemporaryFile() as file:
             return os.dup(file.fileno())
@@ -177,7 +176,7 @@ def frame(message: Request | Answer) -> bytes:
 
 
 def receive(connection: socket.socket) -> Any:
-    """Return the next message on a blocking socket, or ``None`` if the other side has closed it."""
+    """``None`` if the other side has closed the socket."""
     head = exactly(connection, LENGTH.size)
     body = None if head is None else exactly(connection, LENGTH.unpack(head)[0])
     return None if body is None else pickle.loads(body)

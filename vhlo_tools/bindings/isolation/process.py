@@ -85,7 +85,6 @@ class Server:
         return os.pread(self._log, _OUTPUT_KEPT, max(0, size - _OUTPUT_KEPT)).decode(errors="replace").strip()
 
     def fork(self, descriptors: Sequence[int], modules: Sequence[str] = (), tools: Sequence[str] = ()) -> None:
-        """Request a child with these descriptors (see :func:`ask`) after importing ``modules``."""
         # Modules that the caller has imported are likely to be used by its functions in the child too.
         imported = tuple(name for name in ("numpy", "ml_dtypes") if name in sys.modules)
         ask(self._socket, ForkRequest(_path(), (*imported, *modules), tuple(tools)), descriptors)
@@ -154,12 +153,10 @@ class Worker:
 
     @property
     def reusable(self) -> bool:
-        """Whether the child is alive, and is not due for replacement."""
         return not self._retired and self.alive
 
     @property
     def shared(self) -> int:
-        """The bytes of shared memory that it keeps."""
         return self._outgoing.size + self._incoming.size
 
     def call(
@@ -309,7 +306,6 @@ class Worker:
         return crash(code, op, self._said(), limits, how)
 
     def _message(self, deadline: Deadline) -> bytearray | None:
-        """Return the next encoded message, or ``None`` if the child is gone."""
         data, size = bytearray(), LENGTH.size
         while len(data) < size:
             if (left := deadline.left) is not None and left <= 0:

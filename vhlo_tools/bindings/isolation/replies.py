@@ -201,7 +201,6 @@ def pack_value(value: object, memory: SharedMemory, largest: int | None = None) 
 
 
 def encode_error(error: BaseException) -> Raised | None:
-    """Return an error of the toolkit as data; ``None`` for any other."""
     name = type(error).__name__
     if _CLASSES.get(name) is not type(error):
         return None
@@ -384,7 +383,6 @@ def crash(
 
 
 def _last_words(output: str) -> str:
-    """Return the message of a fatal error in a child's output, or the end of the output."""
     if fatal := list(_FATAL.finditer(output)):
         said = next(each for each in fatal[-1].groups() if each).strip()
         return said if len(said) <= _QUOTED else said[:_QUOTED] + "..."

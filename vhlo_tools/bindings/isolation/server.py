@@ -168,7 +168,6 @@ class _Server:
             os._exit(0)
 
     def _reap(self, options: int) -> None:
-        """Report the exit codes of ended children to their callers."""
         while self._children:
             child, status = os.waitpid(-1, options)
             if not child:

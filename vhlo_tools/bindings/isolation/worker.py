@@ -89,6 +89,5 @@ def ask(function: int, *arguments: Any) -> list[Any]:
 
 
 def _resident() -> int:
-    """Return the resident private memory in bytes; 0 if the system does not report it."""
     usage = memory_usage("self")
     return (usage[1] - usage[2]) * mmap.PAGESIZE if usage else 0

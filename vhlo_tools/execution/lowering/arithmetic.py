@@ -145,7 +145,6 @@ def dot_general(rewriter: Rewriter) -> list[Any] | None:
 
 
 def broadcast(rewriter: Rewriter) -> list[Any]:
-    """Adds leading dimensions to the operand."""
     (operand,) = tensors(rewriter)
     shape = rewriter.static(rewriter.op.results[0].type)
     added = len(shape) - len(operand.shape)

@@ -12,7 +12,7 @@ from vhlo_tools.conversion import Pattern, patterns_of
 from vhlo_tools.execution.lowering.indexing import SCATTER_PATTERNS, SCATTERS_TO_COPIES, scatter_as_specified
 from vhlo_tools.execution.lowering.patterns import PATTERNS, apply_required, placed_unless
 from vhlo_tools.execution.lowering.shapes import has_bounds, is_dynamic, release_bounds, resolve_shapes, wrap_main
-from vhlo_tools.execution.lowering.types import has_narrow_floats, is_quantized, store_quantized, widen_narrow_floats
+from vhlo_tools.execution.lowering.types import NARROW_FLOAT_PATTERNS, has_narrow_floats, is_quantized, store_quantized
 from vhlo_tools.execution.values import ValueType
 
 #: How a program failed whose ops cannot become those that the interpreter has.
@@ -49,7 +49,7 @@ def lower(
     """
     text = provider.text(module, largest_constant=0)
     if has_narrow_floats(text):
-        widen_narrow_floats(provider, module, name)
+        apply_required(provider, module, NARROW_FLOAT_PATTERNS, name)
     placed = Pattern("stablehlo.custom_call", placed_unless(handled), required=True)
     specified = patterns_of({"stablehlo.scatter": scatter_as_specified} if as_specified else {}, required=True)
     apply_required(provider, module, (*PATTERNS, placed, *specified), name)

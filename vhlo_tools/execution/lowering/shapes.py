@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from vhlo_tools.bindings import Module, ModuleOp, Operation, Provider, inline_calls
+from vhlo_tools.bindings import Module, ModuleOp, Operation, Provider, functions_of, inline_calls
 from vhlo_tools.conversion import DIMENSION_BITS, Build, MatchFailure, Rewriter, patterns_of, retype, spread
 from vhlo_tools.execution.lowering.patterns import apply_required
 from vhlo_tools.execution.reference.calling_convention import converting_main, is_direct
@@ -46,12 +46,13 @@ def has_bounds(text: str) -> bool:
 
 def release_bounds(provider: Provider, module: ModuleOp, name: str) -> None:
     apply_required(provider, module, BOUND_PATTERNS, name, retyping=True)
-    retype(provider, module, lambda type_: _released(provider, type_))
+    tensor = provider.ir.RankedTensorType.get
+    retype(
+        provider,
+        module,
+        lambda type_: tensor(type_.shape, type_.element_type) if _SIGN in str(type_) else type_,
+    )
     provider.verify(module)
-
-
-def _released(provider: Provider, type_: Any) -> Any:
-    return provider.ir.RankedTensorType.get(type_.shape, type_.element_type) if _SIGN in str(type_) else type_
 
 
 def _of_bounded_result(build: Any) -> Build:
@@ -196,8 +197,7 @@ def is_dynamic(text: str) -> bool:
 
 def resolve_shapes(provider: Provider, module: Module, inputs: Sequence[np.ndarray[Any, Any] | None]) -> None:
     """Inputs that may be sizes become constants; an input is ``None`` for a token."""
-    (main,) = (op.operation for op in module.body.operations if _is_main(op.operation))
-    (block,) = main.regions[0].blocks
+    (block,) = functions_of(module)["main"].regions[0].blocks
     types = []
     with module.context:
         for argument, array in zip(block.arguments, inputs, strict=True):
@@ -221,10 +221,6 @@ def refine(provider: Provider, module: Module, types: Sequence[str]) -> None:
 def may_be_sizes(array: np.ndarray[Any, Any]) -> bool:
     """Shapes may depend on the values of such an input."""
     return array.dtype.kind in "iu" and array.ndim < 2 and array.size <= _MOST_SIZES
-
-
-def _is_main(op: Operation) -> bool:
-    return str(op.name) == "func.func" and op.attributes["sym_name"].value == "main"
 
 
 def _fix(provider: Provider, block: Any, argument: Any, array: np.ndarray[Any, Any]) -> None:
@@ -251,21 +247,12 @@ def wrap_main(provider: Provider, module: Module, arguments: Sequence[ValueType]
             _, main = (op.operation for op in outer.body.operations)
             module.body.append(main)
             inline_calls(provider, module, lambda op: _callee(op) == _INNER or not passes_only_tensors(op))
-            _erase_unless_called(provider, module)
+            # The program's own ``main`` remains if it calls itself.
+            if not any(_callee(op) == _INNER for op in provider.walk(module)):
+                functions_of(module)[_INNER].operation.erase()
         else:
             inline_calls(provider, module, lambda op: not passes_only_tensors(op))
 
 
 def _callee(op: Operation) -> str | None:
     return str(op.attributes["callee"].value) if str(op.name) == "func.call" else None
-
-
-def _erase_unless_called(provider: Provider, module: Module) -> None:
-    """The program's own ``main`` remains if it calls itself."""
-    ops = provider.walk(module)
-    if any(_callee(op) == _INNER for op in ops):
-        return
-    for op in ops:
-        if str(op.name) == "func.func" and op.attributes["sym_name"].value == _INNER:
-            op.operation.erase()
-            return

@@ -40,10 +40,6 @@ def has_narrow_floats(text: str) -> bool:
     return any(element in text for element in _GREATEST)
 
 
-def widen_narrow_floats(provider: Provider, module: ModuleOp, name: str) -> None:
-    apply_required(provider, module, NARROW_FLOAT_PATTERNS, name)
-
-
 def _computed(rewriter: Rewriter) -> list[Any] | None:
     type_ = rewriter.op.results[0].type
     if str(type_.element_type) not in _GREATEST:
@@ -56,13 +52,12 @@ def _computed(rewriter: Rewriter) -> list[Any] | None:
 def _converted(rewriter: Rewriter) -> list[Any] | None:
     (value,) = tensors(rewriter)
     type_ = rewriter.op.results[0].type
-    if str(type_.element_type) not in _GREATEST or not _has_infinities(rewriter, value.element):
+    has_infinities = not (
+        rewriter.is_integer(value.element) or rewriter.is_complex(value.element) or str(value.element) in _GREATEST
+    )
+    if str(type_.element_type) not in _GREATEST or not has_infinities:
         return None
     return [_narrowed(value, type_)]
-
-
-def _has_infinities(rewriter: Rewriter, element: Any) -> bool:
-    return not (rewriter.is_integer(element) or rewriter.is_complex(element) or str(element) in _GREATEST)
 
 
 def _narrowed(value: Tensor, type_: Any) -> Any:

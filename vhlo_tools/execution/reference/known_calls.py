@@ -119,19 +119,16 @@ def lapack(call: CustomCall, *arrays: Array) -> tuple[Array, ...]:
     if call.target not in register_lapack():
         raise EngineError(f"{call}: {missing_routine(call.target)}")
     if not all(each.size for each in arrays):
-        return _of_nothing(call)
+        # Some of jaxlib's routines divide by zero for operands without elements.
+        results = tuple(np.zeros(each.static_shape, each.dtype) for each in call.results)
+        if any(each.size and each.dtype.kind != "i" for each in results):
+            raise EngineError(f"{call}: LAPACK does not define the result for an empty matrix")
+        return results
     config = call.attributes.get("mhlo.backend_config") or call.attributes.get("backend_config")
+    entries = sorted(config.items()) if isinstance(config, Mapping) else []
+    written = ", ".join(f"{name} = {_literal(name, value)}" for name, value in entries)
     layouts = ", ".join(f"{name} = [{_layouts(call, name)}]" for name in ("operand_layouts", "result_layouts"))
-    config = _config(config if isinstance(config, Mapping) else {})
-    return _computed(call, arrays, f"api_version = 4 : i32, backend_config = {config}, {layouts}")
-
-
-def _of_nothing(call: CustomCall) -> tuple[Array, ...]:
-    """Some of jaxlib's routines divide by zero for operands without elements."""
-    results = [np.zeros(each.static_shape, each.dtype) for each in call.results]
-    if any(each.size and each.dtype.kind != "i" for each in results):
-        raise EngineError(f"{call}: LAPACK does not define the result for an empty matrix")
-    return tuple(results)
+    return _computed(call, arrays, f"api_version = 4 : i32, backend_config = {{{written}}}, {layouts}")
 
 
 def _computed(call: CustomCall, arrays: Sequence[Array], attributes: str) -> tuple[Array, ...]:
@@ -159,11 +156,8 @@ def _compiled(
     return LoadedProgram(XlaSource(target, text.encode(), types, lapack=is_lapack(target)), [], in_process=False)
 
 
-def _config(values: Mapping[str, Any]) -> str:
-    def literal(name: str, value: Any) -> str:
-        return str(value).lower() if isinstance(value, bool) else f"{value} : {'i32' if name in _NUMBERS else 'ui8'}"
-
-    return "{" + ", ".join(f"{name} = {literal(name, value)}" for name, value in sorted(values.items())) + "}"
+def _literal(name: str, value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else f"{value} : {'i32' if name in _NUMBERS else 'ui8'}"
 
 
 def _layouts(call: CustomCall, name: str) -> str:

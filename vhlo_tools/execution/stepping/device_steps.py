@@ -244,13 +244,6 @@ class Receive(Step):
         values = yield Rendezvous(self, ())
         frame.update(zip(self.results, (*values, None), strict=True))
 
-    def has_source(self, grid: Grid, device: int) -> bool:
-        return self.grouping is None or any(target == device for _, target in self.grouping.groups(grid))
-
-    def mailbox(self, device: int) -> tuple[int, int]:
-        """The channel and the addressee, a device or the host."""
-        return self.channel, HOST if self.grouping is None else device
-
     def nothing(self) -> tuple[Any, ...]:
         """Zeros for a device that nothing is sent to: the specification leaves its results open."""
         return tuple(np.zeros(type_.shape, type_.dtype) for type_ in self.types)
@@ -331,16 +324,19 @@ class Lockstep:
             return True
         if not isinstance(at.step, Receive):
             return self._meet(number, at.step)
-        if not at.step.has_source(self._grid, number):
+        grouping = at.step.grouping
+        if grouping is not None and not any(target == number for _, target in grouping.groups(self._grid)):
             self._advance(number, at.step.nothing())
-        elif mail := self._mail[at.step.mailbox(number)]:
+        elif mail := self._mail[at.step.channel, HOST if grouping is None else number]:
             self._advance(number, mail.popleft())
         else:
             return False
         return True
 
     def _meet(self, number: int, step: Collective) -> bool:
-        members = self._members(step, number)
+        if id(step) not in self._groups:
+            self._groups[id(step)] = step.groups(self._grid)
+        members = next((group for group in self._groups[id(step)] if number in group), None)
         if members is None:
             alone = step.alone(self._waiting[number].values)
             if alone is None:
@@ -355,11 +351,6 @@ class Lockstep:
         for each, answer in zip(members, answers, strict=True):
             self._advance(each, answer)
         return True
-
-    def _members(self, step: Collective, number: int) -> tuple[int, ...] | None:
-        if id(step) not in self._groups:
-            self._groups[id(step)] = step.groups(self._grid)
-        return next((group for group in self._groups[id(step)] if number in group), None)
 
     def _stuck(self) -> str:
         lines = ["deadlock: all devices of a group must reach the same collective:"]
@@ -522,7 +513,6 @@ def keep_shardings(provider: Provider, module: Module) -> None:
 
 
 def manual_computation(planner: Planner, op: Operation, blocks: tuple[StepBlock, ...]) -> Step:
-    """For ``sdy.manual_computation`` of Shardy."""
     place = planner.place(op)
     axes = _QUOTED.findall(str(op.attributes["manual_axes"]))
     block = op.regions[0].blocks[0]

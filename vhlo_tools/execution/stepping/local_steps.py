@@ -55,8 +55,6 @@ class HostOps:
 
 @dataclass(frozen=True, slots=True)
 class Emit(Immediate):
-    """The recording of a value by the probe."""
-
     site: ProbeSite
     operands: Keys
     results: Keys = ()
@@ -90,8 +88,6 @@ class HandlerCall(Immediate):
 
 @dataclass(frozen=True, slots=True)
 class Identify(Immediate):
-    """The number of the replica or of the partition of a device."""
-
     of_replica: bool
     results: Keys
     operands: Keys = ()
@@ -256,8 +252,6 @@ class Asynchronous(Nested):
 
 @dataclass(frozen=True, slots=True)
 class Unpack(Immediate):
-    """Access to the values of a future."""
-
     operands: Keys
     results: Keys
 

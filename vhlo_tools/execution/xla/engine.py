@@ -195,8 +195,6 @@ class XlaEngine(_Compiler):
 
 
 class XlaParallelEngine(_Compiler):
-    """Runs on several devices in parallel."""
-
     _lenient = True
 
     def __init__(
@@ -208,7 +206,6 @@ class XlaParallelEngine(_Compiler):
     def execute_parallel(
         self, inputs: Sequence[Sequence[Any]], timeout: float | None, probe: Probe | None
     ) -> tuple[tuple[Any, ...], ...]:
-        """The results of each device, or whole results."""
         self._refuse(probe)
         arrays = [[each for each in given if each is not None] for given in inputs]
         shapes = {tuple(each.shape for each in given) for given in arrays}

@@ -16,6 +16,7 @@ from vhlo_tools.conversion import make_plain
 from vhlo_tools.errors import EngineError
 from vhlo_tools.execution.handlers import refusal
 from vhlo_tools.execution.isolated import bytecode_of, call_isolated, module_here
+from vhlo_tools.execution.lowering.patterns import apply_required
 from vhlo_tools.execution.lowering.shapes import has_bounds, is_dynamic, refine, release_bounds
 from vhlo_tools.execution.lowering.types import is_quantized, store_quantized
 from vhlo_tools.execution.op_traits import OP_TRAITS
@@ -31,7 +32,7 @@ from vhlo_tools.execution.values import (
     retype_main,
     signature_of,
 )
-from vhlo_tools.execution.xla.workarounds import work_around
+from vhlo_tools.execution.xla.workarounds import WORKAROUNDS
 from vhlo_tools.program import Program, read_module_aliases, write_module_aliases
 from vhlo_tools.records import dataclass
 
@@ -54,7 +55,7 @@ class CallGraph:
         self._levels: defaultdict[str, int] = defaultdict(int)
         self._calls: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
         for op in ops:
-            if str(op.name) in ("builtin.module", "func.func") or _is_outside(op):
+            if str(op.name) in ("builtin.module", "func.func") or op.operation.parent.name == "builtin.module":
                 continue
             name, level = function_of(op), _level(op)
             self._ops[name] += 1
@@ -80,10 +81,6 @@ class CallGraph:
         if (most := max(ops.values(), default=0)) > _MOST_OPS:
             return f"it has {most} ops after XLA inlines all calls: the limit is {_MOST_OPS}"
         return None
-
-
-def _is_outside(op: Any) -> bool:
-    return str(op.operation.parent.name) == "builtin.module"
 
 
 def _level(op: Any) -> int:
@@ -163,9 +160,8 @@ def runs_bounded(provider: Provider, module: Module, arguments: Iterable[ValueTy
     """Arguments must be static, and each other dimension known or bounded."""
     if any(isinstance(each, ArgumentType) and not each.is_static for each in arguments):
         return False
-    ir = provider.ir
     types = (result.type for op in provider.walk(module) for result in op.results)
-    return all(_is_bounded(each) for each in types if isinstance(each, ir.RankedTensorType))
+    return all(_is_bounded(each) for each in types if isinstance(each, provider.ir.RankedTensorType))
 
 
 def _is_bounded(type_: Any) -> bool:
@@ -280,7 +276,7 @@ def prepared(program: Program, shapes: Sequence[tuple[int, ...]], *, bounded: bo
         check_ops(provider, module, name)
     else:
         _drop_tokens(provider, module, name)
-    work_around(provider, module, name)
+    apply_required(provider, module, WORKAROUNDS, name)
     _, given = signature_of(main_of(module, name))
     opened = open_dimensions(results)
     pending = iter([each for each in given if isinstance(each, ArgumentType)])

@@ -8,17 +8,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from vhlo_tools.bindings import ModuleOp, Provider, named_attributes
+from vhlo_tools.bindings import named_attributes
 from vhlo_tools.conversion import Rewriter, Tensor, dimension_numbers, dimension_numbers_text, patterns_of, tensors
 from vhlo_tools.execution.lowering.indexing import signed, signed_from
-from vhlo_tools.execution.lowering.patterns import apply_required
 
 #: With this attribute XLA does not inline a call.
 _NOT_INLINED: Final = '{inlineable = "false"}'
-
-
-def work_around(provider: Provider, module: ModuleOp, name: str) -> None:
-    apply_required(provider, module, WORKAROUNDS, name)
 
 
 def _one_by_one(rewriter: Rewriter) -> list[Any] | None:
