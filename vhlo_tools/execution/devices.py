@@ -189,17 +189,16 @@ def gspmd_tiling(sharding: str, rank: int) -> Tiling | None:
     last = match["last"].split(",") if match["last"] else ["replicated"] if match["replicated"] else []
     if len(tiles) != rank + len(last):
         return None
-    ids = np.array(_numbers(match["ids"])) if match["ids"] else _counted_off(match["sizes"], match["order"])
+    if match["ids"]:
+        ids = np.array(_numbers(match["ids"]))
+    else:
+        # In the order of a transposed array of all devices.
+        shape, order = _numbers(match["sizes"]), _numbers(match["order"]) if match["order"] else None
+        ids = np.arange(math.prod(shape)).reshape(shape).transpose(order).reshape(-1)
     if ids.size != math.prod(tiles):
         return None
     groups = ids.reshape(math.prod(tiles[:rank]), -1).T
     return Tiling(tuple(tiles[:rank]), tuple(tuple(map(int, group)) for group in groups))
-
-
-def _counted_off(sizes: str, order: str | None) -> np.ndarray[Any, Any]:
-    """Devices in the order of a transposed array of them."""
-    shape = _numbers(sizes)
-    return np.arange(math.prod(shape)).reshape(shape).transpose(_numbers(order) if order else None).reshape(-1)
 
 
 def _numbers(text: str) -> list[int]:

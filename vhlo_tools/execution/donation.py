@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import inspect
 import math
-import operator
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -126,7 +125,7 @@ def _count_containers(
     for container in gc.get_referrers(*arrays):
         if id(container) in counted or isinstance(container, FrameType):
             continue
-        if copies and type(container) is tuple and _same_objects(container, arrays):
+        if copies and type(container) is tuple and list(map(id, container)) == list(map(id, arrays)):
             copies -= 1
             continue
         kind = "another Buffer" if isinstance(container, buffer) else _VIEWING.get(type(container).__name__)
@@ -137,10 +136,6 @@ def _count_containers(
                     kinds[id(each)].append(kind)
             del each
     return kinds
-
-
-def _same_objects(one: Sequence[object], other: Sequence[object]) -> bool:
-    return len(one) == len(other) and all(map(operator.is_, one, other))
 
 
 class _Alone:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -43,7 +43,7 @@ class ReferenceEngine:
         arrays: list[Any] = [None if each is None else each.read() for each in arguments]
         memory = {}
         for each in aliased:
-            if each.reason is not None or _given(arguments, each).device is not None:
+            if each.reason is not None or cast(Buffer, arguments[each.input]).device is not None:
                 # For an array on a device this also is the transfer to the host, to memory that may be overwritten.
                 arrays[each.input] = arrays[each.input].copy()
             memory[each.output] = arrays[each.input]
@@ -57,7 +57,7 @@ class ReferenceEngine:
                 # In numpy every element occupies at least one byte, where devices pack some types.
                 each = replace(each, reason=f"it has {taken.nbytes} bytes in numpy, but the output has {result.nbytes}")
             if each.reason is None:
-                _given(arguments, each).delete()
+                cast(Buffer, arguments[each.input]).delete()
             done.append(each)
         return [None if each is None else Buffer(each) for each in results], done
 
@@ -72,13 +72,6 @@ class ReferenceEngine:
                     raise
         self._stepper.timeout = timeout
         return self._stepper.run(arrays, probe)
-
-
-def _given(arguments: Values, aliased: Aliased) -> Buffer:
-    """An aliased input is never a token."""
-    buffer = arguments[aliased.input]
-    assert buffer is not None
-    return buffer
 
 
 def _written(result: np.ndarray[Any, Any], memory: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

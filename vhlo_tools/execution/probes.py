@@ -283,7 +283,8 @@ class _Instrumenting:
             self.enter(op, path, function)
 
     def _instrument(self, value: Any, site: ProbeSite, place: Any, location: Any) -> None:
-        if not _has_numbers(value.type):
+        # Other types a custom call does not take, or numpy does not represent.
+        if not (text := str(value.type)).startswith("tensor<") or "index" in text or "*" in text:
             return
         string = self._ir.StringAttr.get
         attributes = {
@@ -301,9 +302,3 @@ def _printed(location: Any) -> str:
     text = str(location)
     text = text[len("loc(") : -1] if text.startswith("loc(") else text
     return "" if text == "unknown" else text
-
-
-def _has_numbers(type_: Any) -> bool:
-    """Types that a custom call takes as operands, and numpy represents."""
-    text = str(type_)
-    return text.startswith("tensor<") and "index" not in text and "*" not in text

@@ -430,16 +430,13 @@ def valid_module(program: Program) -> Module:
     with explained(provider, program.name, "is not valid", InvalidProgramError):
         provider.verify(module)
     for symbol, op in functions_of(module).items():
-        if (depth := _depth(str(op.attributes["function_type"]))) > _DEEPEST:
+        signs = (each for each in str(op.attributes["function_type"]).replace("->", "") if each in "<>")
+        depth = max(accumulate(1 if each == "<" else -1 for each in signs), default=0)
+        if depth > _DEEPEST:
             raise EngineError(
                 f"{program.name}: the tuples of @{symbol} are nested {depth} deep: the limit is {_DEEPEST}"
             )
     return module
-
-
-def _depth(text: str) -> int:
-    starts_and_ends = (1 if each == "<" else -1 for each in text.replace("->", "") if each in "<>")
-    return max(accumulate(starts_and_ends), default=0)
 
 
 def bind_first_argument(program: Program, number: int) -> Module:

@@ -163,7 +163,9 @@ def rng_bit_generator(rewriter: Rewriter) -> list[Any]:
             f"a state of {state.shape[0]} numbers: XLA requires {' or '.join(map(str, lengths))} for {algorithm}"
         )
     words = state.bits(_unsigned(rewriter, 64))
-    shape, width = rewriter.static(result), _width(rewriter, result)
+    shape, width = rewriter.static(result), result.element_type.width
+    if width == 6:
+        raise MatchFailure(f"{result}: there are no integers of 6 bits in StableHLO")
     after, bits = generate(words, shape, 64 if width == 64 else 32)
     bits = bits.convert(_unsigned(rewriter, width)).bits(result.element_type)
     return [after.bits(state.element).value, bits.value]
@@ -262,13 +264,6 @@ def _joined(low: Tensor, high: Tensor) -> Tensor:
 
 def _unsigned(rewriter: Rewriter, bits: int) -> Any:
     return rewriter.integer(bits, unsigned=True)
-
-
-def _width(rewriter: Rewriter, type_: Any) -> int:
-    width: int = type_.element_type.width
-    if width == 6:
-        raise MatchFailure(f"{type_}: there are no integers of 6 bits in StableHLO")
-    return width
 
 
 _ALGORITHMS: Final = {"THREE_FRY": (_threefry, (2,)), "PHILOX": (_philox, (2, 3))}

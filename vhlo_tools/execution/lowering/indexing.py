@@ -55,20 +55,14 @@ def real_dynamic_slice(rewriter: Rewriter) -> list[Any] | None:
         return None
     sizes = rewriter.static(result)
     begins = [_element(rewriter, starts, index) for index in range(len(sizes))]
-    if not sizes or _are_ones(strides):
+    is_constant = str(getattr(strides.owner, "name", "")) == "stablehlo.constant"
+    if not sizes or (is_constant and all(int(each) == 1 for each in strides.owner.attributes["value"])):
         return [
             rewriter.make("stablehlo.dynamic_slice", [operand, *begins], result, slice_sizes=rewriter.integers(sizes))
         ]
     for index, begin in enumerate(begins):
         operand = _strided(rewriter, operand, index, sizes[index], begin, _element(rewriter, strides, index))
     return [operand]
-
-
-def _are_ones(strides: Any) -> bool:
-    owner = strides.owner
-    return str(getattr(owner, "name", "")) == "stablehlo.constant" and all(
-        int(each) == 1 for each in owner.attributes["value"]
-    )
 
 
 def _element(rewriter: Rewriter, vector: Any, index: int) -> Any:

@@ -103,7 +103,8 @@ class StepPlanner(Planner):
         for op in inner:
             if is_instrumentation(op):
                 emits.append(Emit(self._sites[site_of(op)], self.used(op.operands)))
-                probed += _bytes_of(op.operands[0])
+                type_ = parse_tensor_type(str(op.operands[0].type))
+                probed += math.prod(size or 0 for size in type_.shape) * type_.dtype.itemsize
                 if probed > _PROBED:
                     flush()
             elif self._host_ops.includes(op):
@@ -193,8 +194,3 @@ def _parted(values: Iterable[Any]) -> tuple[list[Any], list[Any]]:
     for value in values:
         parts[str(value.type) != _TOKEN].append(value)
     return parts
-
-
-def _bytes_of(value: Any) -> int:
-    type_ = parse_tensor_type(str(value.type))
-    return math.prod(size or 0 for size in type_.shape) * type_.dtype.itemsize

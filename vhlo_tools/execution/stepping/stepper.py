@@ -82,7 +82,12 @@ class Stepper:
         return self._run(inputs, grid, probe)
 
     def _run(self, inputs: Sequence[Sequence[Any]], grid: Grid, probe: Probe | None) -> list[list[Any]]:
-        functions = self._planned(inputs[0], probe)
+        key = probe.selection if probe else None, self._key(inputs[0])
+        if key not in self._plans:
+            while len(self._plans) >= _KEPT:
+                del self._plans[next(iter(self._plans))]
+            self._plans[key] = self._plan(inputs[0], probe)
+        functions, _ = self._plans[key]
         evaluate = partial(evaluate_isolated, timeout=self.timeout) if self._is_isolated else self._evaluate
 
         def emit(site: ProbeSite, iteration: tuple[int, ...], value: Any, device: int) -> None:
@@ -92,14 +97,6 @@ class Stepper:
         devices = [Device(number, *grid.place(number), functions, evaluate, emit) for number in range(grid.size)]
         runs = [functions[_MAIN].run(device, {}, each) for device, each in zip(devices, inputs, strict=True)]
         return _unshared(Lockstep(grid, devices, runs).run(), inputs)
-
-    def _planned(self, inputs: Sequence[Any], probe: Probe | None) -> dict[str, StepBlock]:
-        key = (probe.selection if probe else None, self._key(inputs))
-        if key not in self._plans:
-            while len(self._plans) >= _KEPT:
-                del self._plans[next(iter(self._plans))]
-            self._plans[key] = self._plan(inputs, probe)
-        return self._plans[key][0]
 
     def _key(self, inputs: Sequence[Any]) -> _Key:
         """The shapes, and the values of inputs that may be sizes; empty if no shape is dynamic."""

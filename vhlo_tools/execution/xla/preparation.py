@@ -266,7 +266,8 @@ def prepared(program: Program, shapes: Sequence[tuple[int, ...]], *, bounded: bo
     module = provider.as_module(program.load())
     _, results = signature_of(main_of(module, name))
     check_ops(provider, module, name)
-    if _is_rewritten(provider.text(module, largest_constant=0)):
+    text = provider.text(module, largest_constant=0)
+    if has_bounds(text) or is_quantized(text) or is_dynamic(text) or _RESOURCE in text or _COMPILED.search(text):
         # In a child process, because the passes crash on some programs.
         whole = memoryview(bytecode_of(provider, module))
         module = provider.parse(
@@ -313,11 +314,6 @@ def rewrite_here(
         with explained(bindings, name, "does not match these inputs"):
             refine(bindings, module, types)
     return bytecode_of(bindings, module)
-
-
-def _is_rewritten(text: str) -> bool:
-    plain = not (has_bounds(text) or is_quantized(text) or is_dynamic(text))
-    return not plain or _RESOURCE in text or _COMPILED.search(text) is not None
 
 
 def _is_token(value: Any) -> bool:
