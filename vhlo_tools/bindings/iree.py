@@ -134,12 +134,19 @@ def run_here(
     key: bytes, compiled: memoryview | None, name: str, inputs: list[Any], results: Sequence[ArrayType]
 ) -> list[Any] | str:
     """Run a program of the cache, or ``compiled``; ``isolation.MISSING`` if neither is there."""
+    global _device
     runtime = import_module(RUNTIME)
     if key not in _loaded:
         if compiled is None:
             return isolation.MISSING
         note(f"loading of {name}")
-        _loaded[key] = _load(runtime, bytes(compiled))
+        if _device is None:
+            # One thread, so that a run ends with its call, and sums are added in one order.
+            _device = runtime.get_device("local-sync")
+        instance = runtime.VmInstance()
+        module = runtime.VmModule.copy_buffer(instance, bytes(compiled))
+        context = runtime.VmContext(instance, [runtime.create_hal_module(instance, _device), module])
+        _loaded[key] = context, module.lookup_function("main")
     _loaded.move_to_end(key)
     if len(_loaded) > _LOADED:
         _loaded.popitem(last=False)
@@ -190,17 +197,6 @@ def _shortened(text: str, most: int = 400) -> str:
     return text if len(text) <= most else text[:most] + "..."
 
 
-def _load(runtime: Any, compiled: bytes) -> tuple[Any, Any]:
-    global _device
-    if _device is None:
-        # One thread, so that a run ends with its call, and sums are added in one order.
-        _device = runtime.get_device("local-sync")
-    instance = runtime.VmInstance()
-    module = runtime.VmModule.copy_buffer(instance, compiled)
-    context = runtime.VmContext(instance, [runtime.create_hal_module(instance, _device), module])
-    return context, module.lookup_function("main")
-
-
 def _view_of(runtime: Any, array: Any) -> Any:
     import numpy as np
 
@@ -245,7 +241,13 @@ _IDLE: Final = 2
 
 def require_iree() -> None:
     """Raise ``MissingExtraError`` unless IREE is installed; nothing is imported."""
-    missing = [each for each in (COMPILER.rpartition(".")[0], RUNTIME) if not _is_installed(each)]
+    missing = []
+    for each in (COMPILER.rpartition(".")[0], RUNTIME):
+        try:
+            found = find_spec(each)
+        except ModuleNotFoundError:  # of the package that contains it
+            found = None
+        missing += [each] if found is None else []
     if missing:
         are = "is" if len(missing) == 1 else "are"
         raise MissingExtraError(
@@ -305,13 +307,6 @@ def _tools() -> tuple[str, ...]:
     folders = list(spec.submodule_search_locations or ()) if spec else []
     loaders = [each for each in ("/lib64/ld-linux-x86-64.so.2", "/bin/sh") if Path(each).exists()]
     return (*folders, *(os.path.realpath(each) for each in loaders))
-
-
-def _is_installed(name: str) -> bool:
-    try:
-        return find_spec(name) is not None
-    except ModuleNotFoundError:  # of the package that contains it
-        return False
 
 
 _compilers: Final = isolation.Pool(_MODULES, _tools, most=_IDLE)

@@ -38,19 +38,18 @@ PROVIDERS = (
 def get_provider(name: str | None = None) -> Provider:
     """``name`` is a prefix or distribution; by default ``VHLO_TOOLS_PROVIDER``, or else the first that is installed."""
     name = name or os.environ.get("VHLO_TOOLS_PROVIDER") or None
+    for provider in PROVIDERS:
+        if name is None and _installed(provider):
+            return provider
+        if name in (provider.prefix, provider.distribution):
+            if not _installed(provider):
+                raise ProviderError(
+                    f"the MLIR bindings {provider.prefix!r} are not installed: install {provider.distribution}"
+                )
+            return provider
     known = ", ".join(provider.prefix for provider in PROVIDERS)
     if name is not None:
-        for provider in PROVIDERS:
-            if name in (provider.prefix, provider.distribution):
-                if not _installed(provider):
-                    raise ProviderError(
-                        f"the MLIR bindings {provider.prefix!r} are not installed: install {provider.distribution}"
-                    )
-                return provider
         raise ProviderError(f"{name!r} is not a known provider of MLIR bindings: expected one of {known}")
-    for provider in PROVIDERS:
-        if _installed(provider):
-            return provider
     raise ProviderError(f"no MLIR bindings are installed: install jaxlib (looked for {known})")
 
 

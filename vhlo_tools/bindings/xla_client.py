@@ -191,7 +191,7 @@ class XlaProgram:
     ``opened`` has the bounded dimensions of each of the first results, whose sizes follow as results of their own.
     """
 
-    def __init__(self, executable: Any, results: Sequence[ArrayType], opened: Sequence[Sequence[int]] = ()) -> None:
+    def __init__(self, executable: Any, results: Sequence[ArrayType], opened: Sequence[Sequence[int]]) -> None:
         self._executable = executable
         self._results = tuple(results)
         self._opened = opened if any(opened) else ()
@@ -267,19 +267,6 @@ def release_host_arrays() -> None:
     _jaxlib().collect_garbage()
 
 
-def compile_for_cpu(
-    program: bytes | str,
-    results: Sequence[ArrayType],
-    callbacks: Sequence[Callback] = (),
-    opened: Sequence[Sequence[int]] = (),
-) -> XlaProgram:
-    """``main`` has static shapes; ``callbacks`` serve the custom calls of :data:`CALLBACK_TARGET`, by index."""
-    xla, (client, devices) = xla_client(), client_of(1)
-    with XlaCall():
-        executable = compile_with(client, program, devices, xla.CompileOptions(), callbacks)
-    return XlaProgram(executable, results, opened)
-
-
 def put_on_device(array: np.ndarray[Any, Any], *, own: bool) -> DeviceArray:
     """Put a contiguous array of native byte order on the device.
 
@@ -303,13 +290,9 @@ def _putting() -> tuple[Any, Any, list[Any]]:
     return xla_client().batched_device_put, _sharding(), [client_of(1)[1][0]]
 
 
-def compile_with(client: Any, program: bytes | str, devices: Any, options: Any, callbacks: Sequence[Callback]) -> Any:
-    """Compile with host callbacks, whose results are not checked: their number and types must be exactly right.
-
-    A callback gets an array for each operand, ``None`` for a token, and returns an array for each result.
-    """
-    given: Any = program
-    functions: dict[str, Any] = {}
+def compile_with(client: Any, program: Any, devices: Any, options: Any, callbacks: Sequence[Callback]) -> Any:
+    """Callbacks serve the custom calls of :data:`CALLBACK_TARGET`, by index; their results are not checked."""
+    given, functions = program, {}
     if callbacks:
         # With functions jaxlib only takes a module.
         provider = get_provider("jaxlib")

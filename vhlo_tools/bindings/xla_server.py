@@ -20,7 +20,6 @@ from vhlo_tools.bindings.xla_client import (
     XlaCall,
     XlaProgram,
     client_of,
-    compile_for_cpu,
     compile_with,
     described,
     put_on_device,
@@ -36,6 +35,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Devices:
+    #: Several replicas or several partitions, not both.
     replicas: int
     partitions: int = 1  # per replica; XLA splits the values of the program over them
     use_shardy: bool = False  # annotations of Shardy, not of GSPMD, say how
@@ -58,7 +58,9 @@ class ParallelProgram:
         with XlaCall():
             arguments = [self._placed(each) for each in zip(*parts, strict=True)]
             results = self._executable.execute_sharded(arguments).disassemble_into_single_device_arrays()
-            given = [[_read(each) for each in result] for result in results]
+            given = [[each._single_device_array_to_np_array_did_copy()[0] for each in result] for result in results]
+        for array in (array for result in given for array in result):
+            array.flags.writeable = False
         by_device = [[result[device] for result in given] for device in range(len(parts))]
         return self._whole(by_device) if self._is_split else by_device
 
@@ -72,51 +74,14 @@ class ParallelProgram:
 
     def _whole(self, given: Sequence[Sequence[Array]]) -> list[list[Array]]:
         tiles = _tiles(self._executable.get_output_shardings(), [shape for shape, _ in self._results])
-        return [
-            [
-                _joined([each[number] for each in given], tiles[number], type_)
-                for number, type_ in enumerate(self._results)
-            ]
-        ]
+        results = zip(zip(*given, strict=True), tiles, self._results, strict=True)
+        return [[_joined(parts, tile, type_) for parts, tile, type_ in results]]
 
     def _placed(self, arrays: Sequence[Array]) -> Any:
         """Return one array sharded over all devices, from one array per device."""
-        return xla_client().batched_device_put(
-            described(arrays[0].shape, arrays[0].dtype),
-            self._sharding,
-            list(arrays),
-            list(self._devices),
-            True,
-            enable_x64=True,
-        )
-
-
-def _read(array: Any) -> Array:
-    viewed, _ = array._single_device_array_to_np_array_did_copy()
-    viewed.flags.writeable = False
-    read: Array = viewed
-    return read
-
-
-def compile_parallel(
-    program: bytes | str, results: Sequence[ArrayType], devices: Devices, callbacks: Sequence[Callback] = ()
-) -> ParallelProgram:
-    """Compile for several devices: several replicas or several partitions, not both; ``results`` are unsplit."""
-    replicas, partitions = devices.replicas, devices.partitions
-    xla, (client, places) = xla_client(), client_of(replicas * partitions)
-    options = xla.CompileOptions()
-    build = options.executable_build_options
-    for each in (options, build):
-        each.num_replicas, each.num_partitions = replicas, partitions
-    build.use_spmd_partitioning = partitions > 1
-    build.use_shardy_partitioner = devices.use_shardy
-    build.allow_spmd_sharding_propagation_to_parameters = [False]
-    build.allow_spmd_sharding_propagation_to_output = [False]
-    grid = np.arange(replicas * partitions, dtype=np.int32).reshape(replicas, partitions)
-    build.device_assignment = xla.DeviceAssignment.create(grid)
-    with XlaCall():
-        executable = compile_with(client, program, places, options, callbacks)
-    return ParallelProgram(executable, places, results, is_split=partitions > 1)
+        kind = described(arrays[0].shape, arrays[0].dtype)
+        put = xla_client().batched_device_put
+        return put(kind, self._sharding, list(arrays), list(self._devices), True, enable_x64=True)
 
 
 def _tiles(shardings: Any, shapes: Sequence[tuple[int, ...]]) -> list[list[tuple[slice, ...]]]:
@@ -199,12 +164,28 @@ def compile_here(dropped: Dropped, number: int, source: XlaSource) -> None:
     _programs[number] = source.name, compiled(source, [partial(_ask, each) for each in range(source.callbacks)])
 
 
-def compiled(source: XlaSource, callbacks: Sequence[Any]) -> XlaProgram | ParallelProgram:
+def compiled(source: XlaSource, callbacks: Sequence[Callback]) -> XlaProgram | ParallelProgram:
     if source.lapack:
         register_lapack()
+    devices = source.devices or Devices(1)
+    replicas, partitions = devices.replicas, devices.partitions
+    xla, (client, places) = xla_client(), client_of(replicas * partitions)
+    options = xla.CompileOptions()
     if source.devices is not None:
-        return compile_parallel(source.bytecode, source.results, source.devices, callbacks)
-    return compile_for_cpu(source.bytecode, source.results, callbacks, source.opened)
+        build = options.executable_build_options
+        for each in (options, build):
+            each.num_replicas, each.num_partitions = replicas, partitions
+        build.use_spmd_partitioning = partitions > 1
+        build.use_shardy_partitioner = devices.use_shardy
+        build.allow_spmd_sharding_propagation_to_parameters = [False]
+        build.allow_spmd_sharding_propagation_to_output = [False]
+        grid = np.arange(replicas * partitions, dtype=np.int32).reshape(replicas, partitions)
+        build.device_assignment = xla.DeviceAssignment.create(grid)
+    with XlaCall():
+        executable = compile_with(client, source.bytecode, places, options, callbacks)
+    if source.devices is None:
+        return XlaProgram(executable, source.results, source.opened)
+    return ParallelProgram(executable, places, source.results, is_split=partitions > 1)
 
 
 def call_here(dropped: Dropped, number: int, inputs: list[Any]) -> list[Any]:

@@ -267,16 +267,12 @@ def _close(interpretation: Interpretation, op: Operation) -> None:
     interpretation.compared(op, expect_close, least, int(_number(op, "max_ulp_difference", _ULPS)))
 
 
-def _eq(interpretation: Interpretation, op: Operation) -> None:
-    interpretation.compared(op, expect_eq)
-
-
 _REWRITES: Final[Mapping[str, Callable[[Interpretation, Operation], None]]] = {
-    "check.expect_almost_eq": _almost_eq,
-    "check.expect_almost_eq_const": _almost_eq,
+    **dict.fromkeys(("check.expect_almost_eq", "check.expect_almost_eq_const"), _almost_eq),
     "check.expect_close": _close,
-    "check.expect_eq": _eq,
-    "check.expect_eq_const": _eq,
+    **dict.fromkeys(
+        ("check.expect_eq", "check.expect_eq_const"), lambda interpretation, op: interpretation.compared(op, expect_eq)
+    ),
     "check.expect_serialized_eq": Interpretation.probed,
     "interpreter.print": Interpretation.print,
     "interpreter.probe": Interpretation.probe,

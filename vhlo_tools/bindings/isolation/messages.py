@@ -66,8 +66,7 @@ class SharedMemory:
 
         With ``after``, they go behind the buffers of the last call without it.
         """
-        chunks, small, inline, end = [], [], 0, self._end if after else 0
-        large = []
+        chunks, small, inline, end = list[Chunk](), [], 0, self._end if after else 0
         for buffer in buffers:
             if buffer.nbytes <= _INLINE:
                 chunks.append(Chunk(inline, buffer.nbytes, True))
@@ -75,14 +74,16 @@ class SharedMemory:
                 inline += buffer.nbytes
             else:
                 chunks.append(Chunk(end, buffer.nbytes, False))
-                large.append((end, buffer))
                 end += -(-buffer.nbytes // _ALIGNMENT) * _ALIGNMENT
         if end > self.size:
-            _extend(self.descriptor, end)
-        if large:
-            target = self._map(end)
-            for offset, buffer in large:
-                target[offset : offset + buffer.nbytes] = buffer
+            # Allocated where the system can, so that a lack of memory fails here and not on the first access.
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(self.descriptor, 0, end)
+            else:
+                os.ftruncate(self.descriptor, end)
+        for (offset, size, is_inline), buffer in zip(chunks, buffers, strict=True):
+            if not is_inline:
+                self._map(end)[offset : offset + size] = buffer
         if not after:
             self._end = end
         return chunks, b"".join(small)
@@ -116,14 +117,6 @@ def bytes_of(array: Any) -> memoryview:
     import numpy as np
 
     return memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-
-
-def _extend(descriptor: int, size: int) -> None:
-    """Allocate the memory of the file, so that a lack of memory fails here and not on the first access."""
-    if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(descriptor, 0, size)
-    else:
-        os.ftruncate(descriptor, size)
 
 
 # Requests to a child: pickles (PEP 574), which the child trusts, with arrays and large views in shared memory
