@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -36,12 +36,19 @@ Evaluate = Callable[[Provider, str, bytes, Arrays], list[np.ndarray[Any, Any]]]
 
 _EVALUATE: Final = "vhlo_tools.execution.stepping.steps:evaluate_segment_here"
 
-#: The number of parsed modules in the cache.
+#: Parsed modules by provider and digest, and the number that is kept.
+_modules: Final[dict[tuple[str, str], Module]] = {}
 _KEPT: Final = 256
 
 
 def evaluate_here(provider: Provider, digest: str, bytecode: bytes, arrays: Arrays) -> list[np.ndarray[Any, Any]]:
-    module = _parsed(provider, _Bytecode(digest, bytecode))
+    key = provider.prefix, digest
+    if (module := _modules.pop(key, None)) is None:
+        module = provider.parse(provider.new_context(), bytecode)
+    # The last is the one used last; another thread may remove some too.
+    _modules[key] = module
+    while len(_modules) > _KEPT:
+        _modules.pop(next(iter(_modules)), None)
     try:
         values = provider.evaluate(module, [provider.dense_elements(module.context, array) for array in arrays])
     except MLIRFailure as failure:
@@ -62,26 +69,6 @@ def evaluate_segment_here(
     provider: str, digest: str, bytecode: memoryview, arrays: list[np.ndarray[Any, Any]]
 ) -> list[np.ndarray[Any, Any]]:
     return evaluate_here(get_provider(provider), digest, bytes(bytecode), arrays)
-
-
-class _Bytecode:
-    """Bytecode, hashed and compared by its digest."""
-
-    __slots__ = ("data", "digest")
-
-    def __init__(self, digest: str, data: bytes) -> None:
-        self.digest, self.data = digest, data
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Bytecode) and other.digest == self.digest
-
-
-@lru_cache(_KEPT)
-def _parsed(provider: Provider, bytecode: _Bytecode) -> Module:
-    return provider.parse(provider.new_context(), bytecode.data)
 
 
 # The steps of a program that is stepped through, and their execution by a device

@@ -214,11 +214,7 @@ def return_sizes(provider: Provider, module: Module, main: Operation, results: S
             returned.append(value)
         ir.Operation.create("func.return", operands=[*returned, *sizes])
         terminator.erase()
-        if "res_attrs" in main.attributes:
-            del main.attributes["res_attrs"]
-        inputs = main.attributes["function_type"].value.inputs
-        types = [each.type for each in (*returned, *sizes)]
-        main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, types))
+        retype_main(ir, main, main.regions[0].blocks[0].arguments, (*returned, *sizes))
     _keep_static_aliases(provider, module, config, open_dimensions(arrays))
 
 
