@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -40,13 +40,8 @@ def stablehlo_of_hlo(proto: bytes) -> bytes:
 
 def hlo_of_stablehlo(artifact: bytes) -> bytes:
     """Parameters and results are not in tuples."""
-
-    def convert() -> Any:
-        mlir = _module("_jax").mlir
-        computation = mlir.mlir_module_to_xla_computation(artifact, use_tuple_args=False, return_tuple=False)
-        return computation.as_serialized_hlo_module_proto()
-
-    proto: bytes = _call(convert)
+    convert = partial(_module("_jax").mlir.mlir_module_to_xla_computation, use_tuple_args=False, return_tuple=False)
+    proto: bytes = _call(lambda: convert(artifact).as_serialized_hlo_module_proto())
     return proto
 
 

@@ -81,7 +81,12 @@ class _Pool:
 
         A wanted child that has ended is a ``BufferDeletedError``, one that waits for the caller an ``EngineError``.
         """
-        process = self._take(wanted, program)
+        thread = threading.get_ident()
+        with self._changed:
+            while (process := self._available(wanted, program, thread)) is None:
+                self._changed.wait()
+            process.thread = thread
+            self._busy.add(process)
         try:
             yield process
         except EngineCrashError:
@@ -105,15 +110,6 @@ class _Pool:
         """For the end of this process, or a forked copy of it."""
         for each in (*self._idle, *self._busy):
             each.worker.forget()
-
-    def _take(self, wanted: _Process | None, program: int | None) -> _Process:
-        thread = threading.get_ident()
-        with self._changed:
-            while (process := self._available(wanted, program, thread)) is None:
-                self._changed.wait()
-            process.thread = thread
-            self._busy.add(process)
-            return process
 
     def _available(self, wanted: _Process | None, program: int | None, thread: int) -> _Process | None:
         for each in [each for each in self._idle if not each.worker.alive]:

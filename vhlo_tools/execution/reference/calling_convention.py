@@ -11,11 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from vhlo_tools.execution.values import ArgumentType, TokenType, ValueType
+from vhlo_tools.execution.values import ArgumentType, TokenType, ValueType, as_arrays
 
 
 def is_direct(value: ValueType) -> bool:
     return isinstance(value, ArgumentType) and value.is_direct
+
+
+def convert_inputs(values: Sequence[Any], types: Sequence[ValueType], what: str) -> list[np.ndarray[Any, Any]]:
+    """``None`` stands for a token, a tuple for a tuple; ``what`` is the name of values in messages."""
+    return [
+        part
+        for number, (value, type_) in enumerate(zip(values, types, strict=True))
+        for array, of_array in as_arrays(value, type_, f"{what} {number}")
+        for part in convert_input(array, of_array)
+    ]
 
 
 def convert_input(array: np.ndarray[Any, Any], argument: ArgumentType) -> list[np.ndarray[Any, Any]]:

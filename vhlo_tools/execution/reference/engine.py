@@ -14,9 +14,9 @@ from vhlo_tools.errors import InvalidInputError, InvalidProgramError
 from vhlo_tools.execution.isolated import limits_of, naming
 from vhlo_tools.execution.lowering.lowering import UNWRITABLE, fit, lower
 from vhlo_tools.execution.lowering.shapes import is_dynamic
-from vhlo_tools.execution.reference.calling_convention import convert_input, convert_results
+from vhlo_tools.execution.reference.calling_convention import convert_inputs, convert_results
 from vhlo_tools.execution.reference.preparation import check_runnable, fix_sizes, has_data_sizes
-from vhlo_tools.execution.values import ValueType, as_arrays, explained, main_of, signature_of
+from vhlo_tools.execution.values import ValueType, explained, main_of, signature_of
 from vhlo_tools.program import Program, load_program
 
 # The reference interpreter, ``eval_module`` of the bindings, in the calling process
@@ -81,12 +81,7 @@ def prepare(program: Program, inputs: Sequence[Any]) -> LoweredProgram:
 def _converted(program: Program, inputs: Sequence[Any], arguments: Sequence[ValueType]) -> list[np.ndarray[Any, Any]]:
     if len(inputs) != len(arguments):
         raise InvalidInputError(f"{program.name} requires {len(arguments)} inputs, got {len(inputs)}")
-    return [
-        part
-        for index, (value, argument) in enumerate(zip(inputs, arguments, strict=True))
-        for array, type_ in as_arrays(value, argument, f"input {index}")
-        for part in convert_input(array, type_)
-    ]
+    return convert_inputs(inputs, arguments, "input")
 
 
 # Evaluation in a child process: programs are prepared there once, and run any number of times

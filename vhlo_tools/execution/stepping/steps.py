@@ -20,9 +20,9 @@ from vhlo_tools.execution.isolated import limits_of, with_message
 from vhlo_tools.execution.lowering.shapes import wrap_main
 from vhlo_tools.execution.op_traits import ops_where
 from vhlo_tools.execution.probes import ProbeSite
-from vhlo_tools.execution.reference.calling_convention import convert_input, convert_results
+from vhlo_tools.execution.reference.calling_convention import convert_inputs, convert_results
 from vhlo_tools.execution.reference.preparation import check_runnable
-from vhlo_tools.execution.values import ArgumentType, ValueType, as_arrays, parse_tensor_type, parse_value_type
+from vhlo_tools.execution.values import ArgumentType, ValueType, parse_tensor_type, parse_value_type
 from vhlo_tools.program import meshes_of, place_of
 from vhlo_tools.records import dataclass
 
@@ -251,13 +251,7 @@ class Kernel:
     results: tuple[ValueType, ...]
 
     def run(self, evaluate: Evaluate, values: Sequence[Any]) -> list[Any]:
-        """``None`` stands for a token, a tuple for a tuple."""
-        converted = [
-            part
-            for number, (value, type_) in enumerate(zip(values, self.arguments, strict=True))
-            for array, of_array in as_arrays(value, type_, f"value {number}")
-            for part in convert_input(array, of_array)
-        ]
+        converted = convert_inputs(values, self.arguments, "value")
         return convert_results(evaluate(self.provider, self.digest, self.bytecode, converted), self.results)
 
 
