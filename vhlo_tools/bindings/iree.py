@@ -60,6 +60,9 @@ _REPEATED: Final = re.compile(r"\n+.*see current operation: .*", re.DOTALL)
 _ILLEGAL: Final = re.compile(r"failed to legalize operation '([\w.]+)'.*", re.DOTALL)
 _PLACE: Final = re.compile(r"^(?:loc\(|-:|[^\s:]+:)\d+:\d+\)?: ")
 
+# The characters of a message that are kept.
+_MOST_SAID: Final = 400
+
 # The linker failed, and said why on stderr.
 _UNLINKED: Final = "failed to link executable"
 _UNDEFINED: Final = re.compile(r"undefined symbol: (\S+)")
@@ -193,8 +196,8 @@ def _in_words(message: str) -> str:
     return _shortened(f"{at}: {said}" if at else said)
 
 
-def _shortened(text: str, most: int = 400) -> str:
-    return text if len(text) <= most else text[:most] + "..."
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MOST_SAID else text[:_MOST_SAID] + "..."
 
 
 def _view_of(runtime: Any, array: Any) -> Any:

@@ -220,7 +220,7 @@ class Interpretation:
             given = iter(arrays)
             values = iter([None if token else next(given) for token in is_token])
             inputs = [[next(values) for _ in range(count)] for count in counts]
-            results = run_programs(self._program(), rows, inputs, self._handlers, feed=feed)
+            results = run_programs(self._program(), rows, inputs, self._handlers, feed)
             return [each for device in results for each in device if each is not None]
 
         self.replace(op, op.operands, run)

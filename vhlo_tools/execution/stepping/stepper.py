@@ -171,10 +171,8 @@ def run_programs(
     program: Program,
     functions: Sequence[Sequence[str]],
     inputs: Sequence[Sequence[Any]],
-    handlers: Mapping[str, Handler] | None = None,
-    *,
-    feed: Sequence[str] = (),
-    evaluate: Evaluate = evaluate_here,
+    handlers: Mapping[str, Handler],
+    feed: Sequence[str],
 ) -> list[list[Any]]:
     """``functions`` are by replica and partition, ``inputs`` by device; the results of ``feed`` are the infeeds."""
     grid = Grid(len(functions), len(functions[0]))
@@ -189,12 +187,12 @@ def run_programs(
         fit(provider, module, (), (), (), program.name)
         lower(provider, module, program.name, as_specified=True)
         provider.rename_function(module, "main", _RENAMED_MAIN)
-        planner = StepPlanner(provider, module, handlers or {}, (), program.name, has_host=True)
+        planner = StepPlanner(provider, module, handlers, (), program.name, has_host=True)
         blocks = planner.plan([*names, *feed])
     queue = deque(feed)
     devices = [
         # The program has no instrumentation.
-        Device(number, *grid.place(number), blocks, evaluate, lambda *_: None, feed=queue)
+        Device(number, *grid.place(number), blocks, evaluate_here, lambda *_: None, feed=queue)
         for number in range(grid.size)
     ]
     runs = [blocks[name].run(device, {}, given) for name, device, given in zip(names, devices, inputs, strict=True)]
