@@ -88,7 +88,7 @@ class FeatureDrafts:
 
 #: Where new ops go until a person finds their family.
 _NEW: Final = "vhlo/ops/imported.toml"
-_HEAD: Final = "# Ops that were imported: each belongs into the file of its family.\n"
+_HEAD: Final = "# Ops that were imported: each belongs in the file of its family.\n"
 _DEFAULTS: Final = "vhlo/defaults.toml"
 _GUESS: Final = NewDefault("guess", '#vhlo.string_v1<"">', '{ attribute = "string_v1", value = "" }', is_guess=True)
 
