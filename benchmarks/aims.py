@@ -16,23 +16,14 @@ Unit = Literal["of import click", "of the raw script", "of the library", "s", "M
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """Something to be reached.
+    """Something to be reached."""
 
-    Attributes:
-        name: What is measured; unique.
-        group: Which measurement gives it.
-        subject: The name of the command or of the case (`aim_pairs.CASES`) in that measurement.
-        unit: What the figures are.
-        most: The most that it is to be; ``None`` where nothing is asked, and the figure is for comparison.
-        before: What it was before the work on growth, as the issue has it; empty if it does not say.
-    """
-
-    name: str
-    group: Group
-    subject: str
-    unit: Unit
-    most: float | None
-    before: str = ""
+    name: str  # what is measured; unique
+    group: Group  # which measurement gives it
+    subject: str  # the name of the command or of the case (`aim_pairs.CASES`) in that measurement
+    unit: Unit  # what the figures are
+    most: float | None  # the most that it is to be; ``None`` where nothing is asked, and the figure is for comparison
+    before: str = ""  # what it was before the work on growth, as the issue has it; empty if it does not say
 
 
 _STARTED: Final = ("inspect", "check", "retarget")

@@ -59,27 +59,16 @@ print(json.dumps([seconds, used.cpu, used.queued, traffic.requests, traffic.byte
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a migration took of each file, in seconds, requests and bytes.
+    """What a migration took of each file, in seconds, requests and bytes."""
 
-    Attributes:
-        size: The size of a file.
-        seconds: In all, those in which other work had the cores too.
-        cpu: On a core.
-        wait: Of waiting for the disk, or for the store.
-        requests: The requests that the product counted.
-        read: The bytes of the file that it read.
-        written: The bytes that it wrote.
-        kinds: The requests that a proxy saw, by what they are.
-    """
-
-    size: int
-    seconds: float
-    cpu: float
-    wait: float
-    requests: float = 0.0
-    read: float = 0.0
-    written: float = 0.0
-    kinds: dict[str, float] | None = None
+    size: int  # the size of a file
+    seconds: float  # in all, those in which other work had the cores too
+    cpu: float  # on a core
+    wait: float  # of waiting for the disk, or for the store
+    requests: float = 0.0  # the requests that the product counted
+    read: float = 0.0  # the bytes of the file that it read
+    written: float = 0.0  # the bytes that it wrote
+    kinds: dict[str, float] | None = None  # the requests that a proxy saw, by what they are
 
 
 def migrated(first: str, store: str, number: int, size: int) -> Cost:

@@ -94,19 +94,12 @@ model = keras.Model(tokens, x)
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Something that is exported.
+    """Something that is exported."""
 
-    Attributes:
-        name: The name in the table.
-        prepare: The code that makes it.
-        call: The arguments of ``theirs`` and ``ours``.
-        backend: The backend of Keras.
-    """
-
-    name: str
-    prepare: str
-    call: str
-    backend: str = "jax"
+    name: str  # the name in the table
+    prepare: str  # the code that makes it
+    call: str  # the arguments of ``theirs`` and ``ours``
+    backend: str = "jax"  # the backend of Keras
 
 
 def _application(name: str) -> str:

@@ -40,19 +40,12 @@ _ROOM: Final = 2.2
 
 @dataclass(slots=True)
 class Subject:
-    """An artifact, with what commands need beside it.
+    """An artifact, with what commands need beside it."""
 
-    Attributes:
-        family: What else is alike: ``ops``, ``constants`` or the name of a shape.
-        size: The number of ops, or the bytes of the constants.
-        folder: Where its files are, and no other.
-        kept: The files that stay from command to command.
-    """
-
-    family: str
-    size: int
-    folder: Path
-    kept: set[Path] = field(default_factory=set)
+    family: str  # what else is alike: ``ops``, ``constants`` or the name of a shape
+    size: int  # the number of ops, or the bytes of the constants
+    folder: Path  # where its files are, and no other
+    kept: set[Path] = field(default_factory=set)  # the files that stay from command to command
 
     def file(self, name: str) -> Path:
         """Return a file by the name that commands have for it; it is made if it is not there, and stays if it is."""

@@ -27,30 +27,20 @@ Family = Literal["ops", "constants", "shapes"]
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command on one artifact.
+    """A command on one artifact."""
 
-    Attributes:
-        name: What it is called in tables.
-        arguments: The program and its arguments. In braces are files: ``{artifact}``; ``{copy}``, another with the same
-            bytes; ``{changed}``, one with another op in the middle; ``{moving}``, one of which a quarter is of ops that
-            older versions have in another form; ``{text}``, the program as MLIR text; and what is written, ``{to}``,
-            and names that begin with it.
-        writes: Whether it writes a file: the pictures keep those that do apart from the others.
-        families: The artifacts that it is measured on.
-        before: Arguments of what is run first, and not measured.
-        codes: The exit codes that are as they should be.
-        most: The most bytes of constants; ``None`` if there is no limit.
-        beside: The command that does the same, or as much, with the library alone.
-    """
-
-    name: str
+    name: str  # what it is called in tables
+    #: the program and its arguments. In braces are files: ``{artifact}``; ``{copy}``, another with the same bytes;
+    #: ``{changed}``, one with another op in the middle; ``{moving}``, one of which a quarter is of ops that older
+    #: versions have in another form; ``{text}``, the program as MLIR text; and what is written, ``{to}``, and names
+    #: that begin with it
     arguments: tuple[str, ...]
-    writes: bool
-    families: tuple[Family, ...] = ("ops", "constants")
-    before: tuple[str, ...] = ()
-    codes: tuple[int, ...] = (0,)
-    most: int | None = None
-    beside: str = "library"
+    writes: bool  # whether it writes a file: the pictures keep those that do apart from the others
+    families: tuple[Family, ...] = ("ops", "constants")  # the artifacts that it is measured on
+    before: tuple[str, ...] = ()  # arguments of what is run first, and not measured
+    codes: tuple[int, ...] = (0,)  # the exit codes that are as they should be
+    most: int | None = None  # the most bytes of constants; ``None`` if there is no limit
+    beside: str = "library"  # the command that does the same, or as much, with the library alone
 
     def suits(self, family: str, size: int) -> bool:
         """Return whether it is measured on an artifact of this size."""

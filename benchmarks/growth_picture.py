@@ -39,30 +39,19 @@ _STYLE: Final[dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line.
+    """A line."""
 
-    Attributes:
-        name: What stands at its end.
-        points: Sizes and values, all positive, by size.
-        compared: Whether it is something that the others are compared with; drawn dashed, without a colour.
-    """
-
-    name: str
-    points: Sequence[tuple[float, float]]
-    compared: bool = False
+    name: str  # what stands at its end
+    points: Sequence[tuple[float, float]]  # sizes and values, all positive, by size
+    compared: bool = False  # whether it is something that the others are compared with; drawn dashed, without a colour
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Lines with axes of their own.
+    """Lines with axes of their own."""
 
-    Attributes:
-        title: What stands above it.
-        lines: The lines.
-    """
-
-    title: str
-    lines: Sequence[Line]
+    title: str  # what stands above it
+    lines: Sequence[Line]  # the lines
 
 
 def draw(panels: Sequence[Panel], *, what: str, sizes: Sequence[tuple[float, str]], of: str) -> str:

@@ -31,44 +31,27 @@ _LEAST: Final = {"cpu": 0.04, "peak": 4 * MEGABYTE}
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What one command took of one artifact, a whole process.
+    """What one command took of one artifact, a whole process."""
 
-    Attributes:
-        family: What else is alike of the artifacts: ``ops``, ``constants``, or the name of a shape.
-        size: The number of ops, or bytes of constants.
-        command: The name of the command.
-        seconds: Wall time, the median of the runs.
-        cpu: Seconds of processor time, those of child processes included; the median.
-        peak: Bytes of memory of the largest process at the most, pages of files that it mapped included; the median.
-        turns: The number of runs.
-    """
-
-    family: str
-    size: int
-    command: str
-    seconds: float
-    cpu: float
-    peak: int
-    turns: int
+    family: str  # what else is alike of the artifacts: ``ops``, ``constants``, or the name of a shape
+    size: int  # the number of ops, or bytes of constants
+    command: str  # the name of the command
+    seconds: float  # wall time, the median of the runs
+    cpu: float  # seconds of processor time, those of child processes included; the median
+    peak: int  # bytes of memory of the largest process at the most, pages of files that it mapped included; the median
+    turns: int  # the number of runs
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was measured of an aim.
+    """What was measured of an aim."""
 
-    Attributes:
-        aim: The name of the aim.
-        measured: In the unit of the aim.
-        cpu: The same of processor time; ``None`` where there is none.
-        before: The same with the package of another revision, by turns in the same run; ``None`` without one.
-        raw: Seconds of what ours is compared with, in the same run; ``None`` if nothing is.
-    """
-
-    aim: str
-    measured: float
-    cpu: float | None
+    aim: str  # the name of the aim
+    measured: float  # in the unit of the aim
+    cpu: float | None  # the same of processor time; ``None`` where there is none
+    #: the same with the package of another revision, by turns in the same run; ``None`` without one
     before: float | None
-    raw: float | None
+    raw: float | None  # seconds of what ours is compared with, in the same run; ``None`` if nothing is
 
 
 def exponent(points: Sequence[Point], what: Literal["cpu", "peak"]) -> float | None:

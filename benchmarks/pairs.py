@@ -17,32 +17,20 @@ MEGABYTE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Something measured twice, with this package and without.
+    """Something measured twice, with this package and without."""
 
-    Attributes:
-        name: What it is.
-        ours: Does it with this package, on what ``prepare`` gave.
-        raw: Does it with the bare library, on what ``prepare`` gave.
-        prepare: Gives the input afresh, outside of what is measured.
-    """
-
-    name: str
-    ours: Callable[[Any], object]
-    raw: Callable[[Any], object]
-    prepare: Callable[[], Any]
+    name: str  # what it is
+    ours: Callable[[Any], object]  # does it with this package, on what ``prepare`` gave
+    raw: Callable[[Any], object]  # does it with the bare library, on what ``prepare`` gave
+    prepare: Callable[[], Any]  # gives the input afresh, outside of what is measured
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What one run took.
+    """What one run took."""
 
-    Attributes:
-        seconds: Wall time.
-        peak: Bytes of memory above what the process held before; of a process of its own, all that it held.
-    """
-
-    seconds: float
-    peak: int
+    seconds: float  # wall time
+    peak: int  # bytes of memory above what the process held before; of a process of its own, all that it held
 
 
 def measure(function: Callable[[Any], object], prepare: Callable[[], Any]) -> Measurement:

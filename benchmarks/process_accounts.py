@@ -21,19 +21,12 @@ from typing import Final, Self
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What a thread, or several, took until a moment or between two.
+    """What a thread, or several, took until a moment or between two."""
 
-    Attributes:
-        cpu: Seconds on a core.
-        queued: Seconds of waiting for a core.
-        waits: How often they waited for something else.
-        turns: How often a core was taken from them.
-    """
-
-    cpu: float = 0.0
-    queued: float = 0.0
-    waits: int = 0
-    turns: int = 0
+    cpu: float = 0.0  # seconds on a core
+    queued: float = 0.0  # seconds of waiting for a core
+    waits: int = 0  # how often they waited for something else
+    turns: int = 0  # how often a core was taken from them
 
     def __add__(self, other: Account) -> Account:
         return Account(
@@ -81,21 +74,13 @@ def named_accounts() -> dict[str, Account]:
 
 @dataclass(slots=True)
 class Load:
-    """What a machine did between two moments.
+    """What a machine did between two moments."""
 
-    Attributes:
-        foreign: How many groups of other work had a core or waited for one, on average.
-        busy: Seconds of its cores that were used, by all.
-        idle: Seconds of its cores that were not.
-        stolen: Seconds of its cores that other machines had, on the hardware that they share.
-        seconds: The seconds in between.
-    """
-
-    foreign: float = 0.0
-    busy: float = 0.0
-    idle: float = 0.0
-    stolen: float = 0.0
-    seconds: float = 0.0
+    foreign: float = 0.0  # how many groups of other work had a core or waited for one, on average
+    busy: float = 0.0  # seconds of its cores that were used, by all
+    idle: float = 0.0  # seconds of its cores that were not
+    stolen: float = 0.0  # seconds of its cores that other machines had, on the hardware that they share
+    seconds: float = 0.0  # the seconds in between
 
 
 _COUNTER: Final = Path(__file__).with_name("runnable_groups.py")

@@ -34,33 +34,19 @@ _Process = Generator["tuple[str, Any]", None, None]
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What the parts of a migration take, in seconds.
+    """What the parts of a migration take, in seconds."""
 
-    Attributes:
-        files_per_batch: The number of files in a batch.
-        listing: Of the client's processor, to list a file and note it in the journal.
-        client: Of the client's processor, to submit a batch, and to put its results in place.
-        client_wait: What the client then waits for the disk, for a batch.
-        client_loop: Of the client's processor, for the messages of a batch.
-        scheduler: Of the scheduler's processor, for a batch.
-        worker_cpu: Of the processor of a worker, for a batch.
-        worker_wait: What a worker waits for the disk, for a batch.
-        worker_loop: Of the processor of a worker, for the messages of a batch.
-        spread: The standard deviation of the time of a batch, as a fraction of it.
-        startup: Of the processor of a worker, before its first batch: imports.
-    """
-
-    files_per_batch: float
-    listing: float
-    client: float
-    client_wait: float
-    client_loop: float
-    scheduler: float
-    worker_cpu: float
-    worker_wait: float
-    worker_loop: float
-    spread: float
-    startup: float = 0.0
+    files_per_batch: float  # the number of files in a batch
+    listing: float  # of the client's processor, to list a file and note it in the journal
+    client: float  # of the client's processor, to submit a batch, and to put its results in place
+    client_wait: float  # what the client then waits for the disk, for a batch
+    client_loop: float  # of the client's processor, for the messages of a batch
+    scheduler: float  # of the scheduler's processor, for a batch
+    worker_cpu: float  # of the processor of a worker, for a batch
+    worker_wait: float  # what a worker waits for the disk, for a batch
+    worker_loop: float  # of the processor of a worker, for the messages of a batch
+    spread: float  # the standard deviation of the time of a batch, as a fraction of it
+    startup: float = 0.0  # of the processor of a worker, before its first batch: imports
 
     @classmethod
     def median(cls, several: Iterable[Self]) -> Self:
@@ -75,57 +61,34 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A machine that all processes share.
+    """A machine that all processes share."""
 
-    Attributes:
-        cores: The number of its cores.
-        foreign: How many groups of other work have a core or wait for one, on average.
-        disk: How many times as long a worker waits for the disk because the others do.
-        processor: How many times as much of a processor a batch takes because the others use its caches.
-        is_grouped: Whether a process is a group among which cores are shared, and not each of its threads.
-    """
-
-    cores: int
-    foreign: float = 0.0
-    disk: float = 1.0
-    processor: float = 1.0
-    is_grouped: bool = True
+    cores: int  # the number of its cores
+    foreign: float = 0.0  # how many groups of other work have a core or wait for one, on average
+    disk: float = 1.0  # how many times as long a worker waits for the disk because the others do
+    processor: float = 1.0  # how many times as much of a processor a batch takes because the others use its caches
+    is_grouped: bool = True  # whether a process is a group among which cores are shared, and not each of its threads
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a simulated migration took.
+    """What a simulated migration took."""
 
-    Attributes:
-        seconds: Until the last file was in place.
-        batches: The number of batches.
-        redone: How many batches were begun again, because their workers had died.
-        client: The fraction of the time in which the client was busy.
-        scheduler: The fraction of the time in which the scheduler was busy.
-        workers: The fraction of the time in which a worker was busy, on average.
-    """
-
-    seconds: float
-    batches: int
-    redone: int
-    client: float
-    scheduler: float
-    workers: float
+    seconds: float  # until the last file was in place
+    batches: int  # the number of batches
+    redone: int  # how many batches were begun again, because their workers had died
+    client: float  # the fraction of the time in which the client was busy
+    scheduler: float  # the fraction of the time in which the scheduler was busy
+    workers: float  # the fraction of the time in which a worker was busy, on average
 
 
 @dataclass(slots=True)
 class _Running:
-    """A process of the simulation that has a share of the cores.
+    """A process of the simulation that has a share of the cores."""
 
-    Attributes:
-        left: The seconds of a core that it still needs.
-        group: The group to which it belongs.
-        process: What goes on then.
-    """
-
-    left: float
-    group: object
-    process: _Process
+    left: float  # the seconds of a core that it still needs
+    group: object  # the group to which it belongs
+    process: _Process  # what goes on then
 
 
 class _Cores:

@@ -21,19 +21,13 @@ RAW: Final = (sys.executable, str(Path(__file__).with_name("raw_script.py")))
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process to be measured.
+    """A process to be measured."""
 
-    Attributes:
-        command: The program and its arguments.
-        codes: The exit codes that are as they should be.
-        package: The folder whose ``vhlo_tools`` it imports; ``None`` for the one that this process imports.
-        output: The file that it writes, deleted afterwards; ``None`` if nothing is to be deleted.
-    """
-
-    command: Sequence[str]
-    codes: Sequence[int] = (0,)
+    command: Sequence[str]  # the program and its arguments
+    codes: Sequence[int] = (0,)  # the exit codes that are as they should be
+    #: the folder whose ``vhlo_tools`` it imports; ``None`` for the one that this process imports
     package: Path | None = None
-    output: Path | None = None
+    output: Path | None = None  # the file that it writes, deleted afterwards; ``None`` if nothing is to be deleted
 
     def run(self) -> Run:
         """Run it to its end."""

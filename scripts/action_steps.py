@@ -23,19 +23,12 @@ class ActionError(Exception):
 
 @dataclass
 class ActionRun:
-    """What became of an action.
+    """What became of an action."""
 
-    Attributes:
-        code: What the last step that ran exited with: 0, or that of the step that failed.
-        log: What all steps wrote on stdout and stderr.
-        outputs: The outputs of the action.
-        summary: The summary of the job.
-    """
-
-    code: int = 0
-    log: str = ""
-    outputs: dict[str, str] = field(default_factory=dict)
-    summary: str = ""
+    code: int = 0  # what the last step that ran exited with: 0, or that of the step that failed
+    log: str = ""  # what all steps wrote on stdout and stderr
+    outputs: dict[str, str] = field(default_factory=dict)  # the outputs of the action
+    summary: str = ""  # the summary of the job
 
 
 def load_action(path: Path) -> dict[str, Any]:

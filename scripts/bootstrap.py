@@ -70,18 +70,12 @@ class Stamp:
 
     As text: a line each for ``root``, ``interpreter`` and ``extras``, then ``pyproject`` as it is. ``scripts/vhlo``
     compares the first line and the rest with the checkout, so that a warm start needs no Python of its own.
-
-    Attributes:
-        root: The checkout that is installed; a moved or copied one does not find its way back by itself.
-        interpreter: The path and version of the Python below the environment.
-        extras: The extras of the package that are installed.
-        pyproject: The contents of ``pyproject.toml``.
     """
 
-    root: Path
-    interpreter: str
-    extras: frozenset[str]
-    pyproject: bytes
+    root: Path  # the checkout that is installed; a moved or copied one does not find its way back by itself
+    interpreter: str  # the path and version of the Python below the environment
+    extras: frozenset[str]  # the extras of the package that are installed
+    pyproject: bytes  # the contents of ``pyproject.toml``
 
     def covers(self, wanted: Stamp) -> bool:
         """Return whether an environment with this stamp does for what is wanted."""

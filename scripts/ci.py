@@ -38,34 +38,23 @@ _BY_NAME: Final[Mapping[str, Step]] = {step.name: step for step in STEPS}
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a step ended.
+    """How a step ended."""
 
-    Attributes:
-        step: The step.
-        result: How it ended; "not started" because one that it waits for did not pass.
-        seconds: How long it took.
-        cpu: The seconds of all cores that it took.
-    """
-
-    step: Step
+    step: Step  # the step
+    #: how it ended; "not started" because one that it waits for did not pass
     result: Literal["passed", "failed", "cannot run here", "not started"]
-    seconds: float = 0
-    cpu: float = 0
+    seconds: float = 0  # how long it took
+    cpu: float = 0  # the seconds of all cores that it took
 
 
 @dataclass(frozen=True)
 class Record:
-    """The last run of all steps that passed.
+    """The last run of all steps that passed."""
 
-    Attributes:
-        commit: The commit that passed them.
-        steps: By the name of each step, the seconds that it took, and those of all cores.
-        pace: What :func:`pace` gave on its machine.
-    """
-
-    commit: str
+    commit: str  # the commit that passed them
+    #: by the name of each step, the seconds that it took, and those of all cores
     steps: Mapping[str, tuple[float, float]]
-    pace: float = 1.0
+    pace: float = 1.0  # what :func:`pace` gave on its machine
 
     @classmethod
     def read(cls) -> Record | None:

@@ -30,26 +30,19 @@ class LackingError(Exception):
 
 @dataclass(frozen=True)
 class Step:
-    """A command that must succeed.
+    """A command that must succeed."""
 
-    Attributes:
-        name: What it is called in tables, and by ``--only``.
-        command: The command, run in the checkout.
-        changes: Of a longer step, patterns of the files whose change it can notice, beside what the steps notice that
-            always run, which have none.
-        cores: The cores that it keeps busy; 0 if it waits for the network.
-        after: The steps that must have passed before it starts.
-        narrowed: Whether its command takes ``--changed=REVISION``: with it, it is about what differs from that.
-        variables: Gives the variables of its environment, beside those of this process, or raises `LackingError`.
-            It is called when the steps that it waits for have passed.
-    """
-
-    name: str
-    command: Sequence[str]
+    name: str  # what it is called in tables, and by ``--only``
+    command: Sequence[str]  # the command, run in the checkout
+    #: of a longer step, patterns of the files whose change it can notice, beside what the steps notice that always run,
+    #: which have none
     changes: Sequence[str] = ()
-    cores: int = 1
-    after: Sequence[str] = (ENVIRONMENT,)
+    cores: int = 1  # the cores that it keeps busy; 0 if it waits for the network
+    after: Sequence[str] = (ENVIRONMENT,)  # the steps that must have passed before it starts
+    #: gives the variables of its environment, beside those of this process, or raises `LackingError`. It is called when
+    #: the steps that it waits for have passed
     variables: Callable[[], Mapping[str, str]] = dict
+    #: whether its command takes ``--changed=REVISION``: with it, it is about what differs from that
     narrowed: bool = False
 
 

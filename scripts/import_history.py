@@ -34,31 +34,18 @@ REVISIONS = ("v0.14.0", "v1.0.0", "v1.5.0", "v1.11.0", "3c9301c11")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What became of one step of the past.
+    """What became of one step of the past."""
 
-    Attributes:
-        start: The version of the data before.
-        end: The version of the data after.
-        differences: How many differences the import found.
-        new: How many entries the data of the newer version have that those of the older have not, or have otherwise.
-        same: How many of these were drafted as they are.
-        other: The kinds of those that were drafted otherwise.
-        absent: The kinds of those that were not drafted.
-        extra: The kinds of entries that were drafted and that the newer data have not.
-        steps: The steps that were left to do by hand, as the command says them.
-        unread: How many things could not be read.
-    """
-
-    start: str
-    end: str
-    differences: int
-    new: int
-    same: int
-    other: Counter[str]
-    absent: Counter[str]
-    extra: Counter[str]
-    steps: tuple[str, ...]
-    unread: int
+    start: str  # the version of the data before
+    end: str  # the version of the data after
+    differences: int  # how many differences the import found
+    new: int  # how many entries the data of the newer version have that those of the older have not, or have otherwise
+    same: int  # how many of these were drafted as they are
+    other: Counter[str]  # the kinds of those that were drafted otherwise
+    absent: Counter[str]  # the kinds of those that were not drafted
+    extra: Counter[str]  # the kinds of entries that were drafted and that the newer data have not
+    steps: tuple[str, ...]  # the steps that were left to do by hand, as the command says them
+    unread: int  # how many things could not be read
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -69,30 +69,19 @@ class Kind(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How one surface differs from another.
+    """How one surface differs from another."""
 
-    Attributes:
-        kind: What it asks of the version.
-        breaking: What users of the old one may trip over, a line each.
-        added: What is new, a line each.
-    """
-
-    kind: Kind
-    breaking: tuple[str, ...] = ()
-    added: tuple[str, ...] = ()
+    kind: Kind  # what it asks of the version
+    breaking: tuple[str, ...] = ()  # what users of the old one may trip over, a line each
+    added: tuple[str, ...] = ()  # what is new, a line each
 
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """A public surface.
+    """A public surface."""
 
-    Attributes:
-        python: The public names and what they reach, as the text of a stub.
-        names: The other lines.
-    """
-
-    python: str
-    names: tuple[str, ...]
+    python: str  # the public names and what they reach, as the text of a stub
+    names: tuple[str, ...]  # the other lines
 
     @staticmethod
     def read(version: str, folder: Path = RECORDED) -> Surface:

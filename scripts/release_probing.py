@@ -31,42 +31,25 @@ JAX_SESSION: Final = ROOT / "tests" / "releases" / "jax_session.py"
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What was found of a release that reads artifacts.
+    """What was found of a release that reads artifacts."""
 
-    Attributes:
-        stablehlo: Its StableHLO version.
-        minimum: The oldest version that it writes, or reads where it writes none.
-        python: The Python versions that it supports.
-        windows: Its own answers for readers of 4 and of 12 weeks ago, by name.
-        probed: Whether the versions were found by trying.
-        doubts: What did not fit together, for a person to look at.
-    """
-
-    stablehlo: str
-    minimum: str
-    python: str
-    windows: dict[str, str]
-    probed: bool
-    doubts: tuple[str, ...] = ()
+    stablehlo: str  # its StableHLO version
+    minimum: str  # the oldest version that it writes, or reads where it writes none
+    python: str  # the Python versions that it supports
+    windows: dict[str, str]  # its own answers for readers of 4 and of 12 weeks ago, by name
+    probed: bool  # whether the versions were found by trying
+    doubts: tuple[str, ...] = ()  # what did not fit together, for a person to look at
 
 
 @dataclass(frozen=True, slots=True)
 class JaxFacts:
-    """What was found of a release of jax.
+    """What was found of a release of jax."""
 
-    Attributes:
-        jaxlib: The release of jaxlib that was installed with it.
-        serialization_version: The version of the format that it records.
-        calling_convention: The version of the calling convention that it writes.
-        always: The parts of its files that tell releases apart.
-        doubts: What did not fit together, for a person to look at.
-    """
-
-    jaxlib: str
-    serialization_version: int
-    calling_convention: int
-    always: tuple[str, ...]
-    doubts: tuple[str, ...] = ()
+    jaxlib: str  # the release of jaxlib that was installed with it
+    serialization_version: int  # the version of the format that it records
+    calling_convention: int  # the version of the calling convention that it writes
+    always: tuple[str, ...]  # the parts of its files that tell releases apart
+    doubts: tuple[str, ...] = ()  # what did not fit together, for a person to look at
 
 
 class Probing(Exception):  # noqa: N818 - it says why there are no facts

@@ -34,20 +34,14 @@ PIP: Final = "pip>=25.1"
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of releases.
+    """A table of releases."""
 
-    Attributes:
-        path: Its file.
-        packages: The packages in it, each with the first release that is of interest, and a comment that stands before
-            its entries.
-        probe: Returns the entry of a release, without its name and its day, and doubts about it.
-        named: Whether entries name their package. They stand by day, others by version.
-    """
-
-    path: Path
+    path: Path  # its file
+    #: the packages in it, each with the first release that is of interest, and a comment that stands before its entries
     packages: Mapping[str, tuple[str, str]]
+    #: returns the entry of a release, without its name and its day, and doubts about it
     probe: Callable[[str], tuple[dict[str, Any], tuple[str, ...]]]
-    named: bool
+    named: bool  # whether entries name their package. They stand by day, others by version
 
 
 def entry_of(requirement: str) -> tuple[dict[str, Any], tuple[str, ...]]:

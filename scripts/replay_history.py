@@ -44,40 +44,24 @@ FORWARD: Final = 24
 
 @dataclass(frozen=True, slots=True)
 class HistoricArtifact:
-    """An artifact that a release wrote.
+    """An artifact that a release wrote."""
 
-    Attributes:
-        program: The name of the program.
-        producer: The release.
-        tag: Its StableHLO version.
-        day: The day of the release.
-        target: The version that it wrote for.
-        file: The name of the file in the archive; several may have the same.
-    """
-
-    program: str
-    producer: str
-    tag: str
-    day: str
-    target: str
-    file: str
+    program: str  # the name of the program
+    producer: str  # the release
+    tag: str  # its StableHLO version
+    day: str  # the day of the release
+    target: str  # the version that it wrote for
+    file: str  # the name of the file in the archive; several may have the same
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a reader made of the artifacts.
+    """What a reader made of the artifacts."""
 
-    Attributes:
-        reader: The release, or what else read.
-        version: Its StableHLO version.
-        day: The day of the release.
-        refused: The files that it refused, with its words.
-    """
-
-    reader: str
-    version: str
-    day: str
-    refused: Mapping[str, str]
+    reader: str  # the release, or what else read
+    version: str  # its StableHLO version
+    day: str  # the day of the release
+    refused: Mapping[str, str]  # the files that it refused, with its words
 
 
 def writers() -> list[Release]:

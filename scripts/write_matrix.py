@@ -41,20 +41,13 @@ CONSUMERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why the specification was wrong about some cells, or results differed.
+    """Why the specification was wrong about some cells, or results differed."""
 
-    Attributes:
-        program: The program; empty for any.
-        release: The release that did otherwise than was expected: the producer of what was not written, otherwise the
-            consumer.
-        outcome: What happened.
-        text: The explanation.
-    """
-
-    program: str
+    program: str  # the program; empty for any
+    #: the release that did otherwise than was expected: the producer of what was not written, otherwise the consumer
     release: str
-    outcome: str
-    text: str
+    outcome: str  # what happened
+    text: str  # the explanation
 
 
 _QUANTIZED: Final = (

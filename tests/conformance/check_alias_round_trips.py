@@ -38,15 +38,10 @@ SIZES: Final = (1, 2, 4, 8)
 
 @dataclass(slots=True)
 class Outcome:
-    """What was seen of some configs.
+    """What was seen of some configs."""
 
-    Attributes:
-        seen: How often there was what.
-        wrong: Where aliases or donors changed, each in a sentence.
-    """
-
-    seen: Counter[str] = field(default_factory=Counter)
-    wrong: list[str] = field(default_factory=list)
+    seen: Counter[str] = field(default_factory=Counter)  # how often there was what
+    wrong: list[str] = field(default_factory=list)  # where aliases or donors changed, each in a sentence
 
 
 def versions() -> list[str]:

@@ -56,15 +56,10 @@ PAST_THE_END: Final = {"alias_parameter_number", "alias_parameter_index"}
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program of random arrays.
+    """A program of random arrays."""
 
-    Attributes:
-        text: It as MLIR.
-        errors: The features of errors that the lint finds in its artifact.
-    """
-
-    text: str
-    errors: frozenset[str]
+    text: str  # it as MLIR
+    errors: frozenset[str]  # the features of errors that the lint finds in its artifact
 
 
 def programs(seeds: Sequence[int]) -> list[Program]:

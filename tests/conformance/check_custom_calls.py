@@ -42,17 +42,12 @@ _UNSUPPORTED: Final = re.compile(
 
 @dataclass(slots=True)
 class Outcome:
-    """How calls ended.
+    """How calls ended."""
 
-    Attributes:
-        counts: How many calls, by how they were drawn, the engine, and how they ended.
-        wrong: A sentence for each call that ended as none should.
-        ran: The targets of which a right call ran.
-    """
-
+    #: how many calls, by how they were drawn, the engine, and how they ended
     counts: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    wrong: list[str] = field(default_factory=list)
-    ran: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)  # a sentence for each call that ended as none should
+    ran: Counter[str] = field(default_factory=Counter)  # the targets of which a right call ran
 
 
 def run_case(seed: int) -> list[tuple[str, str, str]]:

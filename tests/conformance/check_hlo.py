@@ -49,34 +49,21 @@ _DONOR: Final = re.compile(r"\((\d+), \{([\d, ]*)\}\)")
 
 @dataclass(frozen=True, slots=True)
 class DrawnModule:
-    """A module of HLO.
+    """A module of HLO."""
 
-    Attributes:
-        parameters: The shapes of its parameters.
-        result: The shape of its result.
-        aliases: Its aliases.
-        donors: Its donors.
-        short: Whether its aliases are written in the short form of XLA's documentation, where that can be.
-    """
-
-    parameters: tuple[Drawn, ...]
-    result: Drawn
-    aliases: tuple[Alias, ...]
-    donors: tuple[Donor, ...]
-    short: bool
+    parameters: tuple[Drawn, ...]  # the shapes of its parameters
+    result: Drawn  # the shape of its result
+    aliases: tuple[Alias, ...]  # its aliases
+    donors: tuple[Donor, ...]  # its donors
+    short: bool  # whether its aliases are written in the short form of XLA's documentation, where that can be
 
 
 @dataclass(slots=True)
 class Outcome:
-    """The outcome of some modules.
+    """The outcome of some modules."""
 
-    Attributes:
-        seen: Counts of what was drawn.
-        wrong: A sentence for each difference.
-    """
-
-    seen: Counter[str] = field(default_factory=Counter)
-    wrong: list[str] = field(default_factory=list)
+    seen: Counter[str] = field(default_factory=Counter)  # counts of what was drawn
+    wrong: list[str] = field(default_factory=list)  # a sentence for each difference
 
 
 def draw_module(seed: int) -> DrawnModule:

@@ -38,17 +38,11 @@ BACKUP: Final = ".old"
 
 @dataclass(frozen=True)
 class Killed:
-    """What was seen of one migration that was killed.
+    """What was seen of one migration that was killed."""
 
-    Attributes:
-        after: After how many seconds that was; ``None`` if it had ended by then.
-        new: How many files were new at that moment.
-        problems: What was not as it should be.
-    """
-
-    after: float | None
-    new: int
-    problems: tuple[str, ...]
+    after: float | None  # after how many seconds that was; ``None`` if it had ended by then
+    new: int  # how many files were new at that moment
+    problems: tuple[str, ...]  # what was not as it should be
 
 
 def fill(store: Path, number: int) -> None:

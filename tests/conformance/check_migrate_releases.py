@@ -41,17 +41,11 @@ TARGETS: Final = ("current", "1.0.0", "0.9.0")
 
 @dataclass(frozen=True)
 class Seen:
-    """What was seen of one migration of the store.
+    """What was seen of one migration of the store."""
 
-    Attributes:
-        target: Where it went.
-        statuses: How many files came to which end, and how they were verified.
-        problems: What should not be.
-    """
-
-    target: str
-    statuses: Counter[str]
-    problems: tuple[str, ...]
+    target: str  # where it went
+    statuses: Counter[str]  # how many files came to which end, and how they were verified
+    problems: tuple[str, ...]  # what should not be
 
 
 def fill(store: Path, most: int | None) -> int:

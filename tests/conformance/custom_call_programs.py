@@ -21,15 +21,10 @@ _COMPUTATIONS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor type.
+    """A tensor type."""
 
-    Attributes:
-        element: The element type.
-        shape: The sizes.
-    """
-
-    element: str
-    shape: tuple[int, ...]
+    element: str  # the element type
+    shape: tuple[int, ...]  # the sizes
 
     def __str__(self) -> str:
         return f"tensor<{''.join(f'{size}x' for size in self.shape)}{self.element}>"
@@ -37,25 +32,15 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class DrawnCall:
-    """A custom call.
+    """A custom call."""
 
-    Attributes:
-        target: The target.
-        operands: The types of its operands.
-        results: The types of its results; text for what is no tensor.
-        attributes: The other attributes, as MLIR text.
-        how: ``right``, ``changed`` or ``any``.
-        place: Where it stands.
-        tupled: Whether its results are one tuple.
-    """
-
-    target: str
-    operands: tuple[Tensor | str, ...]
-    results: tuple[Tensor | str, ...]
-    attributes: dict[str, str] = field(default_factory=dict)
-    how: str = "right"
-    place: str = "main"
-    tupled: bool = False
+    target: str  # the target
+    operands: tuple[Tensor | str, ...]  # the types of its operands
+    results: tuple[Tensor | str, ...]  # the types of its results; text for what is no tensor
+    attributes: dict[str, str] = field(default_factory=dict)  # the other attributes, as MLIR text
+    how: str = "right"  # ``right``, ``changed`` or ``any``
+    place: str = "main"  # where it stands
+    tupled: bool = False  # whether its results are one tuple
 
 
 def program_of(call: DrawnCall) -> str:

@@ -39,15 +39,10 @@ POLICIES: Final[Mapping[str, Mapping[str, Any]]] = {
 
 @dataclass
 class Reach:
-    """What became of the artifacts for one release and one policy.
+    """What became of the artifacts for one release and one policy."""
 
-    Attributes:
-        reached: How many can be written.
-        blockers: How many artifacts each feature, or error, keeps away.
-    """
-
-    reached: int = 0
-    blockers: Counter[str] = field(default_factory=Counter)
+    reached: int = 0  # how many can be written
+    blockers: Counter[str] = field(default_factory=Counter)  # how many artifacts each feature, or error, keeps away
 
 
 def reach(artifacts: Iterator[tuple[str, bytes]]) -> dict[tuple[str, str], Reach]:

@@ -24,19 +24,13 @@ Case = TypeVar("Case")
 
 @dataclass(frozen=True, slots=True)
 class Ended(Generic[Case]):
-    """How a case ended.
+    """How a case ended."""
 
-    Attributes:
-        case: The case.
-        how: ``done``, ``raised``, ``died`` with the process, or ``too-long``.
-        result: What the worker returned, or the exception; of what died, the name of the signal or the exit code.
-        seconds: How long it took.
-    """
-
-    case: Case
+    case: Case  # the case
+    #: ``done``, ``raised``, ``died`` with the process, or ``too-long``
     how: Literal["done", "raised", "died", "too-long"]
-    result: Any
-    seconds: float
+    result: Any  # what the worker returned, or the exception; of what died, the name of the signal or the exit code
+    seconds: float  # how long it took
 
 
 @dataclass(eq=False)

@@ -28,17 +28,11 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A program of JAX, lowered, with inputs and what JAX computes of them.
+    """A program of JAX, lowered, with inputs and what JAX computes of them."""
 
-    Attributes:
-        module: The program in StableHLO.
-        inputs: An array for each argument of ``main``.
-        expected: An array for each of its results.
-    """
-
-    module: Any
-    inputs: list[Array]
-    expected: list[Array]
+    module: Any  # the program in StableHLO
+    inputs: list[Array]  # an array for each argument of ``main``
+    expected: list[Array]  # an array for each of its results
 
 
 def selection(per_kind: int) -> list[str]:

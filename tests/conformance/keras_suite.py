@@ -34,19 +34,12 @@ MASK: Final = (TOKENS > 0).astype(np.int32)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of one model.
+    """The outcome of one model."""
 
-    Attributes:
-        distance: The largest distance of a result, relative to the largest number in it.
-        seconds: The time of the export.
-        ops: The number of ops of the artifact.
-        parameters: The number of weights.
-    """
-
-    distance: float
-    seconds: float
-    ops: int
-    parameters: int
+    distance: float  # the largest distance of a result, relative to the largest number in it
+    seconds: float  # the time of the export
+    ops: int  # the number of ops of the artifact
+    parameters: int  # the number of weights
 
 
 def image(size: int) -> Array:

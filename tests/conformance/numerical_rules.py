@@ -20,21 +20,13 @@ FILE: Final = Path(__file__).with_name("numerical_suite.toml")
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """How far results of primitives may be from what JAX computes.
+    """How far results of primitives may be from what JAX computes."""
 
-    Attributes:
-        reason: Why so far.
-        ulp: So many units in the last place.
-        of_largest: Or so many epsilons of the type, of the largest finite absolute value in the output.
-        primitives: Which primitives; patterns.
-        dtypes: Which types of elements; patterns.
-    """
-
-    reason: str
-    ulp: int
-    of_largest: float = 0.0
-    primitives: Sequence[str] = ("*",)
-    dtypes: Sequence[str] = ("*",)
+    reason: str  # why so far
+    ulp: int  # so many units in the last place
+    of_largest: float = 0.0  # or so many epsilons of the type, of the largest finite absolute value in the output
+    primitives: Sequence[str] = ("*",)  # which primitives; patterns
+    dtypes: Sequence[str] = ("*",)  # which types of elements; patterns
 
     def tolerance(self, expected: np.ndarray[Any, Any]) -> Tolerance:
         """Return it for an output."""
@@ -49,32 +41,20 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Programs that are known to end otherwise than in agreement.
+    """Programs that are known to end otherwise than in agreement."""
 
-    Attributes:
-        names: Which harnesses; patterns.
-        engine: On which engine.
-        outcome: ``refused``, ``differs``, ``died`` or ``too-long``.
-        reason: Why.
-    """
-
-    names: Sequence[str]
-    engine: str
-    outcome: str
-    reason: str
+    names: Sequence[str]  # which harnesses; patterns
+    engine: str  # on which engine
+    outcome: str  # ``refused``, ``differs``, ``died`` or ``too-long``
+    reason: str  # why
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """All of the file.
+    """All of the file."""
 
-    Attributes:
-        allowances: The first that fits a program counts.
-        known: The first that fits a program on an engine counts.
-    """
-
-    allowances: tuple[Allowance, ...] = field(default=())
-    known: tuple[Known, ...] = field(default=())
+    allowances: tuple[Allowance, ...] = field(default=())  # the first that fits a program counts
+    known: tuple[Known, ...] = field(default=())  # the first that fits a program on an engine counts
 
     def allowance(self, primitive: str, dtype: str) -> Allowance:
         """Return what is allowed for a primitive and a type."""

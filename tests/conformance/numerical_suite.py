@@ -43,27 +43,16 @@ Case = tuple[str, Allowance, tuple[EngineChoice, ...]]
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a program ended on an engine.
+    """How a program ended on an engine."""
 
-    Attributes:
-        name: The harness.
-        primitive: The primitive that it is for.
-        dtype: The type of elements that it is for.
-        engine: The engine.
-        outcome: ``agrees``, ``refused``, ``differs``, ``raised``, ``died`` or ``too-long``.
-        reason: Why, if it does not agree.
-        known: Why that is known, if it is listed.
-        unexpected: Whether it is neither agreement nor listed so, or is agreement and listed otherwise.
-    """
-
-    name: str
-    primitive: str
-    dtype: str
-    engine: str
-    outcome: str
-    reason: str
-    known: str
-    unexpected: bool
+    name: str  # the harness
+    primitive: str  # the primitive that it is for
+    dtype: str  # the type of elements that it is for
+    engine: str  # the engine
+    outcome: str  # ``agrees``, ``refused``, ``differs``, ``raised``, ``died`` or ``too-long``
+    reason: str  # why, if it does not agree
+    known: str  # why that is known, if it is listed
+    unexpected: bool  # whether it is neither agreement nor listed so, or is agreement and listed otherwise
 
 
 def judge(program: Case) -> dict[str, tuple[str, str]]:

@@ -55,48 +55,29 @@ GROWTH: Final = (1.1, 8)
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What this process and its children take at one time.
+    """What this process and its children take at one time."""
 
-    Attributes:
-        seconds: The time since the start.
-        memory: The resident private memory of this process, in MiB.
-        children: The resident private memory of all its children, in MiB.
-        descriptors: The open descriptors of this process.
-        processes: The number of its children.
-        shared: The files in memory that this process has mapped or open, in MiB.
-    """
-
-    seconds: float
-    memory: float
-    children: float
-    descriptors: float
-    processes: float
-    shared: float
+    seconds: float  # the time since the start
+    memory: float  # the resident private memory of this process, in MiB
+    children: float  # the resident private memory of all its children, in MiB
+    descriptors: float  # the open descriptors of this process
+    processes: float  # the number of its children
+    shared: float  # the files in memory that this process has mapped or open, in MiB
 
 
 @dataclass
 class Soak:
-    """The work, and what came of it.
+    """The work, and what came of it."""
 
-    Attributes:
-        seconds: How long to work.
-        threads: The number of threads.
-        seed: The seed of their choices.
-        done: The number of calls by kind of work.
-        crashed: The number of calls that ended with the error of a crash, by its class.
-        wrong: Wrong answers and errors that are none of a crash.
-        killed: The number of children killed.
-        samples: The measurements.
-    """
-
-    seconds: float
-    threads: int = 4
-    seed: int = 0
-    done: Counter[str] = field(default_factory=Counter)
+    seconds: float  # how long to work
+    threads: int = 4  # the number of threads
+    seed: int = 0  # the seed of their choices
+    done: Counter[str] = field(default_factory=Counter)  # the number of calls by kind of work
+    #: the number of calls that ended with the error of a crash, by its class
     crashed: Counter[str] = field(default_factory=Counter)
-    wrong: list[str] = field(default_factory=list)
-    killed: int = 0
-    samples: list[Sample] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)  # wrong answers and errors that are none of a crash
+    killed: int = 0  # the number of children killed
+    samples: list[Sample] = field(default_factory=list)  # the measurements
 
     def run(self) -> None:
         """Do the work."""

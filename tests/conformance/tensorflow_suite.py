@@ -24,18 +24,12 @@ ENGINES: Final[tuple[Engine, ...]] = ("reference", "xla")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A function, and what it is called with.
+    """A function, and what it is called with."""
 
-    Attributes:
-        function: The function.
-        inputs: Its inputs.
-        tolerance: The largest distance of a result, as :func:`distance` measures it.
-        compiled: Whether TensorFlow compiles it for the comparison too, because its own kernels draw other numbers.
-    """
-
-    function: Callable[..., Any]
-    inputs: tuple[Any, ...]
-    tolerance: float = 1e-5
+    function: Callable[..., Any]  # the function
+    inputs: tuple[Any, ...]  # its inputs
+    tolerance: float = 1e-5  # the largest distance of a result, as :func:`distance` measures it
+    #: whether TensorFlow compiles it for the comparison too, because its own kernels draw other numbers
     compiled: bool = False
 
 

@@ -60,17 +60,11 @@ class LitError(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a test.
+    """What came of a test."""
 
-    Attributes:
-        name: The test, by its path in the checkout.
-        code: How it ended, in lit's words.
-        reason: Why it did not pass.
-    """
-
-    name: str
-    code: str
-    reason: str
+    name: str  # the test, by its path in the checkout
+    code: str  # how it ended, in lit's words
+    reason: str  # why it did not pass
 
 
 def find_tool(name: str) -> str | None:

@@ -45,19 +45,12 @@ Status = Literal["passed", "failed", "refused", "unreadable", "raised", "died", 
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a program.
+    """What came of a program."""
 
-    Attributes:
-        path: Where it is.
-        status: How it went; ``unreadable`` if the installed library does not read it.
-        reason: Why it did not pass.
-        disabled: Why upstream does not run it, if it does not.
-    """
-
-    path: str
-    status: Status
-    reason: str = ""
-    disabled: str | None = None
+    path: str  # where it is
+    status: Status  # how it went; ``unreadable`` if the installed library does not read it
+    reason: str = ""  # why it did not pass
+    disabled: str | None = None  # why upstream does not run it, if it does not
 
 
 def run_file(path: str, engine: EngineChoice = "auto") -> list[str]:

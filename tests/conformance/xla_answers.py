@@ -21,15 +21,11 @@ _TIMEOUT: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What XLA says to a program.
+    """What XLA says to a program."""
 
-    Attributes:
-        stage: ``conversion`` or ``compilation`` where it was refused, ``compiled``, or ``died`` with the process.
-        message: Why.
-    """
-
+    #: ``conversion`` or ``compilation`` where it was refused, ``compiled``, or ``died`` with the process
     stage: Literal["conversion", "compilation", "compiled", "died"]
-    message: str = ""
+    message: str = ""  # why
 
     @property
     def refused(self) -> bool:

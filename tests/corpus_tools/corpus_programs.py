@@ -53,21 +53,13 @@ CHANGED = (
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program to be written.
+    """A program to be written."""
 
-    Attributes:
-        name: Its name, which is that of its artifacts too.
-        spellings: Texts of it, the preferred one first.
-        mixed: Whether it holds dialects beside StableHLO, so that only some releases can write it.
-        shuffle: Whether ops that do not depend on each other are exchanged once it is parsed.
-        passes: The pipeline that it is sent through once it is parsed.
-    """
-
-    name: str
-    spellings: list[str]
-    mixed: bool = False
-    shuffle: bool = False
-    passes: str = ""
+    name: str  # its name, which is that of its artifacts too
+    spellings: list[str]  # texts of it, the preferred one first
+    mixed: bool = False  # whether it holds dialects beside StableHLO, so that only some releases can write it
+    shuffle: bool = False  # whether ops that do not depend on each other are exchanged once it is parsed
+    passes: str = ""  # the pipeline that it is sent through once it is parsed
     unregistered: bool = field(default=False)
 
     def as_json(self) -> dict[str, object]:

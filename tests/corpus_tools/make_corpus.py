@@ -80,29 +80,17 @@ TIMEOUT = 900
 
 @dataclass(slots=True)
 class Entry:
-    """A file of the corpus.
+    """A file of the corpus."""
 
-    Attributes:
-        file: Its path in the corpus.
-        program: The program in it.
-        ordinary: Whether it is ordinary MLIR bytecode instead of a portable artifact.
-        target: The StableHLO version that was asked for; for ordinary bytecode its own version, or ``newest``.
-        bytecode_version: The version of MLIR bytecode that its header tells.
-        producers: The releases that wrote exactly these bytes, the oldest first.
-        sha256: The digest of its contents.
-        size: Their length.
-        read_by_newest: Whether the newest library reads it; it refuses some, and dies of others.
-    """
-
-    file: str
-    program: str
-    ordinary: bool
-    target: str
-    bytecode_version: int
-    producers: list[str]
-    sha256: str
-    size: int
-    read_by_newest: bool = False
+    file: str  # its path in the corpus
+    program: str  # the program in it
+    ordinary: bool  # whether it is ordinary MLIR bytecode instead of a portable artifact
+    target: str  # the StableHLO version that was asked for; for ordinary bytecode its own version, or ``newest``
+    bytecode_version: int  # the version of MLIR bytecode that its header tells
+    producers: list[str]  # the releases that wrote exactly these bytes, the oldest first
+    sha256: str  # the digest of its contents
+    size: int  # their length
+    read_by_newest: bool = False  # whether the newest library reads it; it refuses some, and dies of others
 
 
 @dataclass(slots=True)

@@ -34,25 +34,15 @@ def unchanged(_: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Call:
-    """A collective in a program.
+    """A collective in a program."""
 
-    Attributes:
-        op: Its name.
-        held: Its attributes beside those that tell groups.
-        results: The sizes of its result for groups of so many.
-        reduction: The op that its body is of.
-        element: The type of its elements.
-        operands: How many it takes.
-        strategies: How its groups may be told.
-    """
-
-    op: str
-    held: str = ""
-    results: Callable[[int], tuple[int, ...]] = unchanged
-    reduction: str = ""
-    element: str = "f32"
-    operands: int = 1
-    strategies: tuple[str, ...] = OF_ALL
+    op: str  # its name
+    held: str = ""  # its attributes beside those that tell groups
+    results: Callable[[int], tuple[int, ...]] = unchanged  # the sizes of its result for groups of so many
+    reduction: str = ""  # the op that its body is of
+    element: str = "f32"  # the type of its elements
+    operands: int = 1  # how many it takes
+    strategies: tuple[str, ...] = OF_ALL  # how its groups may be told
 
     def text(self, number: int, replicas: int, partitions: int, strategy: str) -> str:
         groups = ids(replicas, partitions, strategy)

@@ -28,18 +28,12 @@ class MutantsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CleanRun:
-    """A run of the tests of a part on unchanged code.
+    """A run of the tests of a part on unchanged code."""
 
-    Attributes:
-        copy: The copy of the checkout.
-        lines: The file in which coverage keeps the lines that each test executed.
-        total: How many seconds the run took.
-        seconds: How many each test took, with what its file sets up once, which may be set up again in another order.
-    """
-
-    copy: Path
-    lines: Path
-    total: float
+    copy: Path  # the copy of the checkout
+    lines: Path  # the file in which coverage keeps the lines that each test executed
+    total: float  # how many seconds the run took
+    #: how many each test took, with what its file sets up once, which may be set up again in another order
     seconds: dict[str, float]
 
     def order(self, module: str, line: int) -> list[str]:

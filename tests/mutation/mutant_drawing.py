@@ -114,31 +114,18 @@ def operator_named(name: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A module with one token changed.
+    """A module with one token changed."""
 
-    Attributes:
-        key: The name of the mutant in files of results; a hash of its function and line.
-        path: The module, from the root of the checkout.
-        line: The number of the line, from 1.
-        function: The function or class around, or nothing.
-        operator: The name of the operator.
-        occurrence: The number of the place among those of the operator in the module.
-        above: The line above, stripped.
-        before: The line, stripped.
-        after: The line of the mutant, stripped.
-        part: The part of a room that it belongs to.
-    """
-
-    key: str
-    path: str
-    line: int
-    function: str
-    operator: str
-    occurrence: int
-    above: str
-    before: str
-    after: str
-    part: Part
+    key: str  # the name of the mutant in files of results; a hash of its function and line
+    path: str  # the module, from the root of the checkout
+    line: int  # the number of the line, from 1
+    function: str  # the function or class around, or nothing
+    operator: str  # the name of the operator
+    occurrence: int  # the number of the place among those of the operator in the module
+    above: str  # the line above, stripped
+    before: str  # the line, stripped
+    after: str  # the line of the mutant, stripped
+    part: Part  # the part of a room that it belongs to
 
     def is_listed(self, listed: Iterable[Equivalent]) -> bool:
         """Return whether it is among mutants that are listed as equivalent."""

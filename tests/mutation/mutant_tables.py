@@ -20,17 +20,11 @@ def _files(root: Path, places: tuple[str, ...], pattern: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A room or a part of one, with its tests.
+    """A room or a part of one, with its tests."""
 
-    Attributes:
-        room: The name of the room.
-        sources: Folders and files of the package.
-        tests: Folders and files of tests.
-    """
-
-    room: str
-    sources: tuple[str, ...]
-    tests: tuple[str, ...]
+    room: str  # the name of the room
+    sources: tuple[str, ...]  # folders and files of the package
+    tests: tuple[str, ...]  # folders and files of tests
 
     def source_files(self, root: Path = ROOT) -> list[str]:
         """Return the modules, as paths from the root of the checkout."""
@@ -59,21 +53,13 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Equivalent:
-    """A mutant that behaves like the original.
+    """A mutant that behaves like the original."""
 
-    Attributes:
-        file: The module.
-        line: The line, stripped.
-        mutant: The line of the mutant, stripped.
-        reason: Why nobody can tell them apart.
-        above: The line above, stripped; empty where ``line`` occurs once in the module.
-    """
-
-    file: str
-    line: str
-    mutant: str
-    reason: str
-    above: str = ""
+    file: str  # the module
+    line: str  # the line, stripped
+    mutant: str  # the line of the mutant, stripped
+    reason: str  # why nobody can tell them apart
+    above: str = ""  # the line above, stripped; empty where ``line`` occurs once in the module
 
 
 def load_plan() -> Plan:

@@ -49,22 +49,15 @@ _FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The outcome of a mutant.
+    """The outcome of a mutant."""
 
-    Attributes:
-        key: The key of the mutant.
-        place: Its file and line.
-        killed: Whether a test failed, or ran out of time.
-        by: The first test that failed, or the last line of the output; empty for a survivor. Begins with `timeout` if
-            time ran out.
-        seconds: How long the tests ran.
-    """
-
-    key: str
-    place: str
-    killed: bool
+    key: str  # the key of the mutant
+    place: str  # its file and line
+    killed: bool  # whether a test failed, or ran out of time
+    #: the first test that failed, or the last line of the output; empty for a survivor. Begins with `timeout` if time
+    #: ran out
     by: str
-    seconds: float
+    seconds: float  # how long the tests ran
 
 
 def copy_checkout(folder: Path) -> None:

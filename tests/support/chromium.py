@@ -30,17 +30,12 @@ ARGUMENTS: Final = ("--no-sandbox", "--disable-gpu")
 
 @dataclass(slots=True)
 class WatchedPage:
-    """A page, and what went wrong in it.
+    """A page, and what went wrong in it."""
 
-    Attributes:
-        page: The page, as playwright has it.
-        errors: Errors in the console, exceptions that no one caught, and files that were not there.
-        foreign: Addresses outside this machine that the page asked for.
-    """
-
-    page: Page
+    page: Page  # the page, as playwright has it
+    #: errors in the console, exceptions that no one caught, and files that were not there
     errors: list[str] = field(default_factory=list)
-    foreign: list[str] = field(default_factory=list)
+    foreign: list[str] = field(default_factory=list)  # addresses outside this machine that the page asked for
 
     def check(self) -> None:
         """Fail if anything went wrong so far, or anything was asked of the network."""

@@ -72,15 +72,10 @@ _OF_A_SHELL: Final = re.compile(r"vhlo (?:opt|translate|shims) |(?!vhlo )|.*[|<>
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """What the comment above a block says.
+    """What the comment above a block says."""
 
-    Attributes:
-        framework: The framework that the block needs; ``None`` if it never runs.
-        reason: Why it never runs, if so.
-    """
-
-    framework: str | None
-    reason: str | None
+    framework: str | None  # the framework that the block needs; ``None`` if it never runs
+    reason: str | None  # why it never runs, if so
 
 
 def page_name(page: Path) -> str:

@@ -48,19 +48,12 @@ Results = Sequence[Sequence[Array]]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """An expanded program for a release.
+    """An expanded program for a release."""
 
-    Attributes:
-        feature: The feature.
-        effect: The effect of its expansion.
-        release: The release of jaxlib.
-        written: The version that the program is written for.
-    """
-
-    feature: Feature
-    effect: Effect
-    release: str
-    written: vt.Version
+    feature: Feature  # the feature
+    effect: Effect  # the effect of its expansion
+    release: str  # the release of jaxlib
+    written: vt.Version  # the version that the program is written for
 
     @property
     def is_sharded(self) -> bool:

@@ -19,25 +19,16 @@ Fault = Literal["500", "503", "429", "lost request", "lost answer", "cut"]
 
 @dataclass
 class Faults:
-    """What the proxy does and has seen.
+    """What the proxy does and has seen."""
 
-    Attributes:
-        every: One in so many requests fails; 0 for none.
-        kinds: How they fail, by turns.
-        delay: The seconds before each answer.
-        first: What is done with a request before it is sent on: returns an answer instead, a status and a body.
-        requests: The methods and paths that came.
-        sent: The bytes of answers' bodies.
-        failed: The number of requests that failed.
-    """
-
-    every: int = 0
-    kinds: tuple[Fault, ...] = ("500", "503", "lost request", "lost answer", "cut")
-    delay: float = 0
+    every: int = 0  # one in so many requests fails; 0 for none
+    kinds: tuple[Fault, ...] = ("500", "503", "lost request", "lost answer", "cut")  # how they fail, by turns
+    delay: float = 0  # the seconds before each answer
+    #: what is done with a request before it is sent on: returns an answer instead, a status and a body
     first: Callable[[str, str], tuple[int, bytes] | None] = lambda method, path: None
-    requests: list[tuple[str, str]] = field(default_factory=list)
-    sent: int = 0
-    failed: int = 0
+    requests: list[tuple[str, str]] = field(default_factory=list)  # the methods and paths that came
+    sent: int = 0  # the bytes of answers' bodies
+    failed: int = 0  # the number of requests that failed
     lock: Any = field(default_factory=threading.Lock)
 
     def next(self, method: str, path: str) -> Fault | None:

@@ -22,17 +22,11 @@ print(json.dumps([*taken, os.waitstatus_to_exitcode(status)]))
 
 @dataclass(frozen=True)
 class Run:
-    """What one process took.
+    """What one process took."""
 
-    Attributes:
-        seconds: Wall time.
-        peak: Bytes of memory at the most, never less than those of an idle interpreter.
-        cpu: Seconds of processor time, those of the processes that it started included.
-    """
-
-    seconds: float
-    peak: int
-    cpu: float = 0.0
+    seconds: float  # wall time
+    peak: int  # bytes of memory at the most, never less than those of an idle interpreter
+    cpu: float = 0.0  # seconds of processor time, those of the processes that it started included
 
 
 def run_measured(

@@ -23,17 +23,11 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRun:
-    """What a release made of an artifact.
+    """What a release made of an artifact."""
 
-    Attributes:
-        results: The results of each device; ``None`` if it did not run the artifact.
-        failed: The step that failed.
-        error: What the release said.
-    """
-
-    results: list[list[Array]] | None
-    failed: Literal["", "read", "compile", "run", "process"] = ""
-    error: str = ""
+    results: list[list[Array]] | None  # the results of each device; ``None`` if it did not run the artifact
+    failed: Literal["", "read", "compile", "run", "process"] = ""  # the step that failed
+    error: str = ""  # what the release said
 
 
 def run_by_release(release: str, artifact: vt.Artifact, inputs: Sequence[Sequence[Array]]) -> ReleaseRun:

@@ -107,38 +107,23 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a finding on a release.
+    """What became of a finding on a release."""
 
-    Attributes:
-        finding: The id of the finding.
-        release: The release, such as ``jaxlib==0.10.2``.
-        outcome: Whether it was reproduced.
-        seen: How the reproducer ended, for each variant.
-        date: The day of the run.
-    """
-
-    finding: str
-    release: str
-    outcome: Outcome
-    seen: str
-    date: date
+    finding: str  # the id of the finding
+    release: str  # the release, such as ``jaxlib==0.10.2``
+    outcome: Outcome  # whether it was reproduced
+    seen: str  # how the reproducer ended, for each variant
+    date: date  # the day of the run
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """How a run of a finding ended.
+    """How a run of a finding ended."""
 
-    Attributes:
-        finding: The finding.
-        release: The release, or :data:`INSTALLED`.
-        outcome: Whether it was reproduced.
-        seen: How the reproducer ended, for each variant.
-    """
-
-    finding: Finding
-    release: str
-    outcome: Outcome
-    seen: str
+    finding: Finding  # the finding
+    release: str  # the release, or :data:`INSTALLED`
+    outcome: Outcome  # whether it was reproduced
+    seen: str  # how the reproducer ended, for each variant
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,21 +136,13 @@ class _End:
 
 @dataclass(slots=True)
 class _Trial:
-    """A reproducer on its way through up to three releases.
+    """A reproducer on its way through up to three releases."""
 
-    Attributes:
-        finding: The finding.
-        release: The release that it is about.
-        variant: The variant, if there are any.
-        given: The bytes that one release made for the next, in hexadecimal.
-        end: How it ended; ``None`` while it goes on.
-    """
-
-    finding: Finding
-    release: str
-    variant: Variant | None
-    given: str = ""
-    end: _End | None = field(default=None)
+    finding: Finding  # the finding
+    release: str  # the release that it is about
+    variant: Variant | None  # the variant, if there are any
+    given: str = ""  # the bytes that one release made for the next, in hexadecimal
+    end: _End | None = field(default=None)  # how it ended; ``None`` while it goes on
 
     def code(self, code: str) -> str:
         return f"V = {self.variant.code!r}\n{code}" if self.variant else code

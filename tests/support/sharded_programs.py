@@ -20,15 +20,10 @@ ADDING = """({
 
 @dataclass(frozen=True, slots=True)
 class ShardedProgram:
-    """A program of float matrices for several devices.
+    """A program of float matrices for several devices."""
 
-    Attributes:
-        text: The program.
-        devices: The number of devices.
-    """
-
-    text: str
-    devices: int
+    text: str  # the program
+    devices: int  # the number of devices
 
     def inputs(self) -> list[np.ndarray[tuple[int, ...], np.dtype[np.float32]]]:
         """Return inputs whose sums are exact in any order."""

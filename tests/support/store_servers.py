@@ -28,22 +28,15 @@ _TESTBENCH = os.environ.get("VHLO_TOOLS_GCS_TESTBENCH")
 
 @dataclass(frozen=True)
 class Server:
-    """A kind of server.
+    """A kind of server."""
 
-    Attributes:
-        scheme: The scheme of its objects.
-        command: Returns the command that starts it on a port, with its files in a folder.
-        settings: Returns the environment variables that lead clients to a port.
-        fill: Makes the bucket, with those variables set.
-        keeps_conditions: Whether it honours the conditions of writes.
-        is_simple: Whether it says no generation with the bytes of an object, and cuts keys at an escaped semicolon.
-    """
-
-    scheme: str
+    scheme: str  # the scheme of its objects
+    #: returns the command that starts it on a port, with its files in a folder
     command: Callable[[int, Path], list[str]]
-    settings: Callable[[int], dict[str, str]]
-    fill: Callable[[int], None]
-    keeps_conditions: bool = True
+    settings: Callable[[int], dict[str, str]]  # returns the environment variables that lead clients to a port
+    fill: Callable[[int], None]  # makes the bucket, with those variables set
+    keeps_conditions: bool = True  # whether it honours the conditions of writes
+    #: whether it says no generation with the bytes of an object, and cuts keys at an escaped semicolon
     is_simple: bool = False
 
 

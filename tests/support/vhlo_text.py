@@ -28,21 +28,13 @@ def tensor_of(element: str) -> str:
 
 @dataclass(frozen=True)
 class OpText:
-    """An op with its values, all as text.
+    """An op with its values, all as text."""
 
-    Attributes:
-        name: The name of the op version, without dialect.
-        operands: The types of its operands.
-        results: The types of its results.
-        attributes: Its inherent attributes.
-        regions: The number of its regions.
-    """
-
-    name: str
-    operands: tuple[str, ...]
-    results: tuple[str, ...]
-    attributes: Mapping[str, str] = field(default_factory=dict)
-    regions: int = 0
+    name: str  # the name of the op version, without dialect
+    operands: tuple[str, ...]  # the types of its operands
+    results: tuple[str, ...]  # the types of its results
+    attributes: Mapping[str, str] = field(default_factory=dict)  # its inherent attributes
+    regions: int = 0  # the number of its regions
 
     def __str__(self) -> str:
         """Return a module that holds the op."""

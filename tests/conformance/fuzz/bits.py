@@ -34,21 +34,13 @@ SUBJECTS = (
 
 @dataclass
 class Outcome:
-    """What became of the flips of one artifact.
+    """What became of the flips of one artifact."""
 
-    Attributes:
-        decoded: How many were decoded whole.
-        refused: How many were refused.
-        nowhere: Bits whose refusal did not say where.
-        slow: Bits that took too long.
-        longest: The longest time, in seconds.
-    """
-
-    decoded: int = 0
-    refused: int = 0
-    nowhere: list[int] = field(default_factory=list)
-    slow: list[int] = field(default_factory=list)
-    longest: float = 0.0
+    decoded: int = 0  # how many were decoded whole
+    refused: int = 0  # how many were refused
+    nowhere: list[int] = field(default_factory=list)  # bits whose refusal did not say where
+    slow: list[int] = field(default_factory=list)  # bits that took too long
+    longest: float = 0.0  # the longest time, in seconds
 
 
 def subject(program: str, version: str) -> bytes:

@@ -32,19 +32,12 @@ _KEPT: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that must not be.
+    """Something that must not be."""
 
-    Attributes:
-        layer: The layer of the input.
-        index: Its number.
-        kind: The column in which it counts.
-        what: A description: for exceptions the traceback.
-    """
-
-    layer: str
-    index: int
-    kind: str
-    what: str
+    layer: str  # the layer of the input
+    index: int  # its number
+    kind: str  # the column in which it counts
+    what: str  # a description: for exceptions the traceback
 
     @property
     def signature(self) -> str:

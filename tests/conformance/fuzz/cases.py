@@ -14,40 +14,26 @@ Seeds = dict[str, list[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """An input, and what is called with it.
+    """An input, and what is called with it."""
 
-    Attributes:
-        name: What is called, with which format.
-        files: The contents of the files of the input, by name.
-        run: Called in the folder with the files; tells whether there was an answer, and not a typed error.
-        files_raise: Whether an `OSError` is a typed error: what is called takes paths.
-        in_memory: Whether what is called takes the contents, and no files are made.
-        is_command: Whether the output is checked, and the exit code.
-    """
-
-    name: str
-    files: dict[str, bytes]
+    name: str  # what is called, with which format
+    files: dict[str, bytes]  # the contents of the files of the input, by name
+    #: called in the folder with the files; tells whether there was an answer, and not a typed error
     run: Callable[[Path], bool]
-    files_raise: bool = False
-    in_memory: bool = False
-    is_command: bool = False
+    files_raise: bool = False  # whether an `OSError` is a typed error: what is called takes paths
+    in_memory: bool = False  # whether what is called takes the contents, and no files are made
+    is_command: bool = False  # whether the output is checked, and the exit code
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A part of the campaign.
+    """A part of the campaign."""
 
-    Attributes:
-        name: Its name.
-        draw: Draws a case from a source of random numbers and the seeds.
-        seconds: The limit of a case, in seconds.
-        has_children: Whether child processes work for it: its time is that of the clock, and not of the process.
-    """
-
-    name: str
-    draw: Callable[..., Case]
+    name: str  # its name
+    draw: Callable[..., Case]  # draws a case from a source of random numbers and the seeds
+    #: whether child processes work for it: its time is that of the clock, and not of the process
     has_children: bool = False
-    seconds: float = 5.0
+    seconds: float = 5.0  # the limit of a case, in seconds
 
 
 def answered(call: Callable[[], object]) -> bool:

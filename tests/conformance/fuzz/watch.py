@@ -39,14 +39,10 @@ class HangError(BaseException):
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of a case.
+    """What became of a case."""
 
-    Attributes:
-        answered: Whether there was an answer, and not a typed error.
-        problems: What must not be: the kind of each problem, with a description.
-    """
-
-    answered: bool = False
+    answered: bool = False  # whether there was an answer, and not a typed error
+    #: what must not be: the kind of each problem, with a description
     problems: list[tuple[str, str]] = field(default_factory=list)
 
 

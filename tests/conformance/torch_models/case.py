@@ -12,19 +12,12 @@ from torch import nn
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A model with its inputs.
+    """A model with its inputs."""
 
-    Attributes:
-        build: Makes the model.
-        inputs: Makes the positional inputs.
-        shapes: ``dynamic_shapes`` of ``torch.export``; ``None`` for static ones.
-        tolerance: How far results may be from those of torch, relative to the largest of a tensor.
-    """
-
-    build: Callable[[], nn.Module]
-    inputs: Callable[[], tuple[Any, ...]]
-    shapes: Any = field(default=None)
-    tolerance: float = 5e-5
+    build: Callable[[], nn.Module]  # makes the model
+    inputs: Callable[[], tuple[Any, ...]]  # makes the positional inputs
+    shapes: Any = field(default=None)  # ``dynamic_shapes`` of ``torch.export``; ``None`` for static ones
+    tolerance: float = 5e-5  # how far results may be from those of torch, relative to the largest of a tensor
 
 
 class Tensors(nn.Module):

@@ -22,31 +22,18 @@ _MEMORY: Final = 10 << 30
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The outcome of a trial.
+    """The outcome of a trial."""
 
-    Attributes:
-        name: The name of the model.
-        importer: The importer, or the framework's own exporter.
-        ok: Whether it was exported, and is equal within the tolerance.
-        reason: Why not.
-        error: The largest difference of a result, relative to the largest number in it.
-        seconds: The time of the export, once the packages are imported.
-        peak: The peak memory of the process by then, in bytes.
-        before: The peak memory before the export, with the model and the packages loaded.
-        child: The peak memory of the child process of torch-mlir.
-        size: The size of the artifact in bytes.
-    """
-
-    name: str
-    importer: str
-    ok: bool
-    reason: str = ""
-    error: float | None = None
-    seconds: float = 0.0
-    peak: int = 0
-    before: int = 0
-    child: int = 0
-    size: int = 0
+    name: str  # the name of the model
+    importer: str  # the importer, or the framework's own exporter
+    ok: bool  # whether it was exported, and is equal within the tolerance
+    reason: str = ""  # why not
+    error: float | None = None  # the largest difference of a result, relative to the largest number in it
+    seconds: float = 0.0  # the time of the export, once the packages are imported
+    peak: int = 0  # the peak memory of the process by then, in bytes
+    before: int = 0  # the peak memory before the export, with the model and the packages loaded
+    child: int = 0  # the peak memory of the child process of torch-mlir
+    size: int = 0  # the size of the artifact in bytes
 
 
 def main() -> None:

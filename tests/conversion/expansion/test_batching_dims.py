@@ -36,33 +36,19 @@ _LIMITS: Any = ml_dtypes.iinfo
 
 @dataclass(frozen=True)
 class Case:
-    """A gather or a scatter.
+    """A gather or a scatter."""
 
-    Attributes:
-        operand: The sizes of the operand.
-        slices: The sizes of slices.
-        collapsed: The dimensions of the operand that are collapsed.
-        batching: The batching dimensions of the operand.
-        indices_batching: The batching dimensions of the indices.
-        index_map: The dimensions of the operand that are indexed.
-        vector: The dimension of the indices with index vectors.
-        indices: The sizes of the indices.
-        window: The dimensions of the result with slices.
-        element: The type of the indices.
-        is_sorted: Whether they are said to be sorted.
-    """
-
-    operand: tuple[int, ...]
-    slices: tuple[int, ...]
-    collapsed: tuple[int, ...]
-    batching: tuple[int, ...]
-    indices_batching: tuple[int, ...]
-    index_map: tuple[int, ...]
-    vector: int
-    indices: tuple[int, ...]
-    window: tuple[int, ...]
-    element: str = "i64"
-    is_sorted: bool = False
+    operand: tuple[int, ...]  # the sizes of the operand
+    slices: tuple[int, ...]  # the sizes of slices
+    collapsed: tuple[int, ...]  # the dimensions of the operand that are collapsed
+    batching: tuple[int, ...]  # the batching dimensions of the operand
+    indices_batching: tuple[int, ...]  # the batching dimensions of the indices
+    index_map: tuple[int, ...]  # the dimensions of the operand that are indexed
+    vector: int  # the dimension of the indices with index vectors
+    indices: tuple[int, ...]  # the sizes of the indices
+    window: tuple[int, ...]  # the dimensions of the result with slices
+    element: str = "i64"  # the type of the indices
+    is_sorted: bool = False  # whether they are said to be sorted
 
     @property
     def result(self) -> tuple[int, ...]:

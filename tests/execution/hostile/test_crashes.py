@@ -23,23 +23,14 @@ CHANNEL = "#stablehlo.channel_handle<handle = 1, type = {}>"
 
 @dataclass(frozen=True)
 class Way:
-    """A program that the interpreter crashes on, and what becomes of it.
+    """A program that the interpreter crashes on, and what becomes of it."""
 
-    Attributes:
-        name: What it crashes on.
-        program: The functions.
-        inputs: What ``main`` is given.
-        answer: What it returns, or
-        error: the error that is raised, and
-        message: what that says.
-    """
-
-    name: str
-    program: str
-    inputs: Sequence[Any] = (X,)
-    answer: Sequence[Any] = ()
-    error: type[vt.VhloToolsError] | None = None
-    message: str = field(default="")
+    name: str  # what it crashes on
+    program: str  # the functions
+    inputs: Sequence[Any] = (X,)  # what ``main`` is given
+    answer: Sequence[Any] = ()  # what it returns, or
+    error: type[vt.VhloToolsError] | None = None  # the error that is raised, and
+    message: str = field(default="")  # what that says
 
 
 def main(body: str, result: str = "%0", kind: str = F32, arguments: str = f"%a: {F32}") -> str:

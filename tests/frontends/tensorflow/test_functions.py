@@ -33,22 +33,15 @@ def positive_definite(size: int) -> Array:
 
 @dataclass(frozen=True)
 class Case:
-    """A function, and what it is called with.
+    """A function, and what it is called with."""
 
-    Attributes:
-        function: The function.
-        inputs: Its inputs.
-        tolerance: Of the comparison.
-        compiled: Whether TensorFlow compiles it for the comparison too, for its own kernels give something else: random
-            numbers of another generator, singular vectors of another sign.
-        oldest: The oldest version that it reaches.
-    """
-
-    function: Callable[..., Any]
-    inputs: tuple[Any, ...]
-    tolerance: float = 1e-5
+    function: Callable[..., Any]  # the function
+    inputs: tuple[Any, ...]  # its inputs
+    tolerance: float = 1e-5  # of the comparison
+    #: whether TensorFlow compiles it for the comparison too, for its own kernels give something else: random numbers of
+    #: another generator, singular vectors of another sign
     compiled: bool = False
-    oldest: str = "0.9.0"
+    oldest: str = "0.9.0"  # the oldest version that it reaches
 
 
 def doubled_five_times(x: tf.Tensor) -> tf.Tensor:
