@@ -46,7 +46,6 @@ class Page(HTMLParser):
 
 
 def shown(value: object) -> list[list[str]]:
-    """Return the rows that a notebook shows of a value."""
     text = value._repr_html_()  # type: ignore[attr-defined]  # not every object has it
     page = Page(text)
     assert page.tags <= {"table", "caption", "thead", "tbody", "tr", "th", "td", "p"}

@@ -23,8 +23,6 @@ MAKERS: dict[str, Callable[..., Any]] = {"standard": dataclasses.dataclass, "our
 
 
 def point(make: Callable[..., Any], **options: Any) -> Any:
-    """Make the same class with either decorator."""
-
     @make(slots=True, **options)
     class Point:
         """A point."""

@@ -131,7 +131,6 @@ def test_a_part_is_there_or_the_error_names_the_release_that_has_it(part: str, p
 
 
 def of_release(distribution: str, release: str | None) -> Provider:
-    """Return a provider as if it were of a release."""
     provider = Provider(prefix="jaxlib.mlir", distribution=distribution, registrars=())
     provider.__dict__["release"] = release
     return provider

@@ -28,12 +28,10 @@ BITS, COUNTS = (7, 14, 21, 22), (0, 0, 1, 1, 1, 2, 3, 31, 32, 33, 127, 128, 129,
 
 
 def number(chance: random.Random, size: int, *, usual: bool) -> int:
-    """Return an index into a table."""
     return min(chance.randrange(1 << chance.choice(BITS[:3] if usual else BITS)), size - 1)
 
 
 def numbers(chance: random.Random, size: int, *, usual: bool) -> tuple[int, ...]:
-    """Return a list of indices into a table."""
     count = chance.choice(COUNTS[:9] if usual else COUNTS)
     return tuple(number(chance, size, usual=usual) for _ in range(count if size else 0))
 

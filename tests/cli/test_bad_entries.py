@@ -98,7 +98,6 @@ COMMANDS: dict[str, tuple[str, str, Callable[[Any], bool]]] = {
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with good files and records."""
     folder = tmp_path_factory.mktemp("entries") / "good"
     artifact = vt.serialize(PROGRAM, "0.9.0")
     for name in ("a_good", "z_good"):

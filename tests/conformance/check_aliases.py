@@ -63,7 +63,6 @@ class Program:
 
 
 def programs(seeds: Sequence[int]) -> list[Program]:
-    """Return a program for each seed."""
     found = []
     for seed in seeds:
         text = program_text(Random(seed))

@@ -107,7 +107,6 @@ def campaign(seeds: Iterable[int], processes: int = 2) -> Outcome:
 
 
 def _should_run(seed: int, reason: str) -> bool:
-    """Return whether a call that was refused is right."""
     call = draw_call(seed)
     if call.how != "right" or call.target.startswith("check."):
         return False  # assertions fail on random values

@@ -67,7 +67,6 @@ class Outcome:
 
 
 def draw_module(seed: int) -> DrawnModule:
-    """Return the module of a seed."""
     random = Random(seed)
     # So few of them that aliases are found.
     palette = random.choices(SHAPES, k=random.randint(1, 4))
@@ -173,17 +172,14 @@ def alias_text(output: tuple[int, ...], number: int, index: tuple[int, ...], kin
 
 
 def index_text(index: tuple[int, ...]) -> str:
-    """Return an index as HLO has it."""
     return f"{{{', '.join(map(str, index))}}}"
 
 
 def shape_text(shape: Drawn) -> str:
-    """Return a shape as HLO has it."""
     return shape if isinstance(shape, str) else f"({', '.join(map(shape_text, shape))})"
 
 
 def plain_text(shape: Drawn) -> str:
-    """Return a shape as text without layouts."""
     return re.sub(r"\{[^}]*\}", "", shape_text(shape))
 
 
@@ -214,12 +210,10 @@ def printed(text: str) -> tuple[list[Alias], list[Donor]]:
 
 
 def numbers(text: str) -> tuple[int, ...]:
-    """Return the numbers of an index."""
     return tuple(int(each) for each in text.split(",") if each.strip())
 
 
 def differences(module: DrawnModule) -> Iterator[str]:
-    """Yield what is not as drawn in what becomes of a module."""
     text = text_of(module)
     # XLA's parser knows the long form of aliases only.
     proto = hlo_of_text(text_of(DrawnModule(module.parameters, module.result, module.aliases, module.donors, False)))

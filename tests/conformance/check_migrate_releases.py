@@ -70,7 +70,6 @@ def fill(store: Path, most: int | None) -> int:
 
 
 def check(store: Path, jobs: int | None) -> Iterator[Seen]:
-    """Yield what was seen of each migration of a store."""
     for target in TARGETS:
         before = {str(path): hash_at(str(path)) for path in store.rglob("*.mlirbc")}
         statuses: Counter[str] = Counter()

@@ -34,7 +34,6 @@ AGREED = {"same", "refused", "unreadable", "deadly", "opaque", "not by the libra
 
 
 def targets() -> list[str]:
-    """Return every version that the installed library writes."""
     current = get_provider().library.current
     return [str(entry.version) for entry in known_versions() if entry.version.minor_release <= current.minor_release]
 

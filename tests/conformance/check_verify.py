@@ -28,7 +28,6 @@ TRIED: Final = 12
 
 
 def draw_program(seed: int, ops: int) -> str:
-    """Return a random program of two inputs."""
     random = Random(seed)
     values, lines = ["%a", "%b"], list[str]()
 

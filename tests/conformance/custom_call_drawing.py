@@ -40,7 +40,6 @@ _RELATED["complex"]["f64"] = "complex<f64>"
 
 
 def draw_call(seed: int) -> DrawnCall:
-    """Return the call of a seed."""
     random = Random(seed)
     how = random.choices(("right", "changed", "any"), (4, 4, 3))[0]
     if how == "any":

@@ -15,7 +15,6 @@ _ROUTINE: Final = re.compile(r"lapack_([sdcz])(\w+)_ffi")
 
 
 def routine_of(target: str) -> str:
-    """Return the name by which a target is computed here."""
     found = _ROUTINE.fullmatch(target)
     names = {"Qr": "geqrf", "ProductOfElementaryHouseholderReflectors": "orgqr", "mhlo.topk": "TopK"}
     names |= {"ungqr": "orgqr", "unmqr": "ormqr", "hetrd": "sytrd", "heevd": "syevd", "gesvd": "gesdd"}

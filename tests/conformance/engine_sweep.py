@@ -192,7 +192,6 @@ def combining(reducers: Sequence[str], values: Values) -> str:
 
 
 def comparing(direction: str, arguments: str, names: str, kind: str) -> str:
-    """Return a region that compares two of its arguments."""
     return f"""({{\n^bb0({arguments}):
 %c = stablehlo.compare {direction}, {names} : ({kind}, {kind}) -> tensor<i1>\nstablehlo.return %c : tensor<i1>\n}})"""
 

@@ -46,7 +46,6 @@ class Reach:
 
 
 def reach(artifacts: Iterator[tuple[str, bytes]]) -> dict[tuple[str, str], Reach]:
-    """Return the counts by release and policy."""
     counts = {(release, policy): Reach() for release in RELEASES for policy in POLICIES}
     for _, data in artifacts:
         for release in RELEASES:

@@ -65,12 +65,10 @@ def _spread(words: list[str], count: int) -> list[str]:
 
 
 def primitive_of(name: str) -> str:
-    """Return the primitive that a harness is for."""
     return str(_harnesses()[name].group_name)
 
 
 def dtype_of(name: str) -> str:
-    """Return the type of elements that a harness is for."""
     dtype = _harnesses()[name].dtype
     return "none" if dtype is None else np.dtype(dtype).name
 
@@ -81,7 +79,6 @@ def _harnesses() -> dict[str, Any]:
 
 
 def load_case(name: str) -> Case:
-    """Return the program of a harness."""
     harness = _harnesses()[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -163,13 +163,11 @@ def outcome_of(name: str, weights: Any = "constants") -> Outcome:
 
 
 def _shapes(keras: Any, model: Any, inputs: Any) -> dict[str, Sequence[int]]:
-    """Return the shapes of inputs whose length is open."""
     values = inputs if isinstance(inputs, dict) else {}
     return {each.name: values[each.name].shape for each in model.inputs if each.name in values}
 
 
 def _run(name: str, backend: str) -> str:
-    """Return what a table says of a model on a backend."""
     settings = {"KERAS_BACKEND": backend, "TF_CPP_MIN_LOG_LEVEL": "3"}
     command = [sys.executable, __file__, "--child", name]
     process = subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True, check=False)

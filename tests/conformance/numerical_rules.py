@@ -29,7 +29,6 @@ class Allowance:
     dtypes: Sequence[str] = ("*",)  # which types of elements; patterns
 
     def tolerance(self, expected: np.ndarray[Any, Any]) -> Tolerance:
-        """Return it for an output."""
         numbers = parts(expected)
         if not is_float(numbers.dtype):
             return Tolerance(self.ulp)
@@ -57,16 +56,13 @@ class Rules:
     known: tuple[Known, ...] = field(default=())  # the first that fits a program on an engine counts
 
     def allowance(self, primitive: str, dtype: str) -> Allowance:
-        """Return what is allowed for a primitive and a type."""
         return next(each for each in self.allowances if _fits(primitive, each.primitives) and _fits(dtype, each.dtypes))
 
     def known_of(self, name: str, engine: str) -> Known | None:
-        """Return what is known of a harness on an engine."""
         return next((each for each in self.known if each.engine == engine and _fits(name, each.names)), None)
 
 
 def read_rules(path: Path = FILE) -> Rules:
-    """Return the rules in a file."""
     read = tomllib.loads(path.read_text())
     return Rules(
         tuple(Allowance(**each) for each in read["allowance"]), tuple(Known(**each) for each in read.get("known", ()))

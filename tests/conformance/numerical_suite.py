@@ -83,7 +83,6 @@ def judge(program: Case) -> dict[str, tuple[str, str]]:
 
 
 def outcomes(ended: Ended[Case], rules: Rules) -> Iterator[Outcome]:
-    """Yield how a harness ended on each engine."""
     name, _, engines = ended.case
     judged = ended.result if ended.how == "done" else dict.fromkeys(engines, (ended.how, ended.result or ""))
     for engine, (outcome, reason) in judged.items():

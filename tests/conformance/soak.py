@@ -192,7 +192,6 @@ class _Work:
 
 
 def _children(process: int | None = None) -> list[int]:
-    """Return the descendants of a process."""
     found: list[int] = []
     for task in Path(f"/proc/{process or os.getpid()}/task").glob("*/children"):
         with suppress(OSError):
@@ -244,7 +243,6 @@ def grown(samples: list[Sample]) -> list[str]:
 
 
 def table(soak: Soak) -> list[str]:
-    """Return the outcome as a table of Markdown."""
     lines = ["| | first third | second | last | most |", "|---|---|---|---|---|"]
     third = max(1, len(soak.samples) // 3)
     titles = {

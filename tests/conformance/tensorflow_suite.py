@@ -192,13 +192,11 @@ REFUSED: Final[dict[str, tuple[Callable[..., Any], tuple[Any, ...], str]]] = {
 
 
 def exported(name: str) -> vt.Artifact:
-    """Return the artifact of a case."""
     case = CASES[name]
     return export(case.function, *case.inputs, name=name).bound().artifact
 
 
 def expected(case: Case) -> list[Array]:
-    """Return what TensorFlow gives."""
     function = tf.function(case.function, jit_compile=case.compiled)
     return [each.numpy() for each in tf.nest.flatten(function(*map(tf.constant, case.inputs)))]
 

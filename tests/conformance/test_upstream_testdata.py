@@ -13,7 +13,6 @@ RUN = "// RUN: stablehlo-translate --interpret %s\n// RUN: stablehlo-translate -
 
 
 def program(check: str, expected: str, value: str = "2.0") -> str:
-    """Return a program whose result is 4."""
     kind = "tensor<2xf32>"
     return f"""
 module @jit_main {{

@@ -168,7 +168,6 @@ def _faults_of_round_trip(text: str, *, plain: bool) -> Iterator[str]:
 
 
 def result_of(ended: Ended[str]) -> Result:
-    """Return what came of a file."""
     lines = re.findall(r"^// RUN-DISABLED\((.*?)\)", Path(ended.case).read_text(), re.MULTILINE)
     disabled = lines[0] if lines else None
     if ended.how == "done":
@@ -178,7 +177,6 @@ def result_of(ended: Ended[str]) -> Result:
 
 
 def files(path: Path) -> Iterator[str]:
-    """Yield the programs of a checkout or of a folder."""
     folder = path / "stablehlo" / "testdata"
     yield from map(str, sorted((folder if folder.is_dir() else path).rglob("*.mlir")))
 

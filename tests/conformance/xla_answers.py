@@ -34,7 +34,6 @@ class Answer:
 
 
 def ask_xla(programs: Sequence[str]) -> list[Answer]:
-    """Return the answer to each program."""
     done = subprocess.run(
         [sys.executable, Path(__file__)],
         input=json.dumps(list(programs)),

@@ -63,7 +63,6 @@ class Program:
     unregistered: bool = field(default=False)
 
     def as_json(self) -> dict[str, object]:
-        """Return what the writer is told of it."""
         return asdict(self)
 
 
@@ -100,7 +99,6 @@ def changed_programs(known: dict[str, Program]) -> Iterator[Program]:
 
 
 def feature_programs() -> Iterator[Program]:
-    """Return the program of each feature."""
     for path in sorted((ROOT / "tests/programs/features").glob("*.mlir")):
         yield Program(f"feature_{path.stem}", spellings(path.read_text()))
 
@@ -144,14 +142,12 @@ def example_programs() -> Iterator[Program]:
 
 
 def artifact_in_export(data: bytes) -> bytes:
-    """Return the artifact that a jax.export file holds."""
     from vhlo_tools.files import decode_jax_export
 
     return bytes(decode_jax_export(data).module)
 
 
 def translate(data: bytes) -> str:
-    """Return a module as generic text with its locations."""
     done = run_in(TRANSLATOR, TRANSLATE, input=data)
     if done.returncode:
         raise RuntimeError(done.stderr.decode())

@@ -104,7 +104,6 @@ class Outcome:
 
 
 def build(folder: Path, producers: Iterable[str] = PRODUCERS, jobs: int = 2) -> None:
-    """Make the corpus in ``folder``."""
     programs = all_programs()
     tasks = [(producer, False) for producer in producers]
     tasks += [(producer, True) for producer in ORDINARY if producer in producers]
@@ -200,7 +199,6 @@ def run_writer(outcome: Outcome, targets: tuple[str, ...], programs: list[Progra
 
 
 def messages(place: Path) -> str:
-    """Return what the writer said last."""
     path = place / "messages"
     return path.read_text(errors="replace")[-2000:] if path.exists() else ""
 
@@ -247,13 +245,11 @@ def summary(outcomes: list[Outcome], entries: list[Entry]) -> dict[str, object]:
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write a value as JSON that people can read."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value, indent=1) + "\n")
 
 
 def main() -> int:
-    """Make or pack the corpus."""
     parser = argparse.ArgumentParser(description="make a corpus of artifacts that released packages wrote")
     commands = parser.add_subparsers(dest="command", required=True)
     making = commands.add_parser("build", help="let the releases write")

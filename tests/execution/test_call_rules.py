@@ -276,7 +276,6 @@ def test_a_handler_of_the_toolkit_checks_what_it_is_given() -> None:
 
 
 def approximate(config: str, k: int, direction: str = "GT") -> str:
-    """Return a call as ``jax.lax.approx_max_k`` makes it."""
     given = f"tensor<2x{k}xf32>, tensor<2x{k}xi32>"
     return f"""func.func private @compare(
         %a: tensor<f32>, %b: tensor<f32>, %c: tensor<i32>, %d: tensor<i32>) -> tensor<i1> {{

@@ -75,19 +75,16 @@ def heard(function, in_context):
 
 
 def parse(source, in_context=None):
-    """Return the module in text or bytecode."""
     return ir.Module.parse(source, in_context or context())
 
 
 def bytecode(module):
-    """Return a module as MLIR bytecode."""
     file = io.BytesIO()
     module.operation.write_bytecode(file)
     return file.getvalue()
 
 
 def write(source, target):
-    """Return text as a portable artifact."""
     if PREFIX == "jaxlib.mlir" and not hasattr(stablehlo, "serialize_portable_artifact_str"):
         return stablehlo.serialize_portable_artifact(source, target)  # up to jaxlib 0.4.31
     module = parse(source)
@@ -95,7 +92,6 @@ def write(source, target):
 
 
 def read(artifact):
-    """Return the StableHLO in an artifact as text."""
     if PREFIX == "jaxlib.mlir" and not hasattr(stablehlo, "deserialize_portable_artifact_str"):
         return str(parse(stablehlo.deserialize_portable_artifact(artifact)))  # up to jaxlib 0.4.31
     made = context()
@@ -114,7 +110,6 @@ def passed(source, pipeline):
 
 
 def function(arguments, body, results, returned="%r"):
-    """Return a module with a function ``main``."""
     return f"func.func @main({arguments}) -> ({results}) {{\n{body}\nreturn {returned} : {results}\n}}"
 
 
@@ -135,7 +130,6 @@ def evaluated(source, *inputs, unsigned=False):
 
 
 def client(devices=1):
-    """Return XLA's client for the CPU."""
     make = import_module("jaxlib.xla_client").make_cpu_client
     return make(num_devices=devices) if devices > 1 else make()
 
@@ -249,7 +243,6 @@ def stablehlo_of(text):
 
 
 def flipped(data, bit):
-    """Return bytes with one bit flipped."""
     changed = bytearray(data)
     changed[bit // 8] ^= 1 << bit % 8
     return bytes(changed)

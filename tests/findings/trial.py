@@ -54,7 +54,6 @@ def play(trial, names):
 
 
 def tried(trial, names):
-    """Return how a trial ended."""
     with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as errors:
         child = os.fork()
         if not child:

@@ -246,7 +246,6 @@ def test_a_changed_program_is_examined(tmp_path: Path, examined: list[str], caps
 
 
 def damage(data: bytes) -> dict[str, bytes]:
-    """Return what may stand in the place of a segment."""
     decoded = msgspec.msgpack.decode(data[32:], strict=True)
     lies = {
         "other types": [1, ["x"], {}],

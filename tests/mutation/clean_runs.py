@@ -87,5 +87,4 @@ def _file_of(name: str) -> str:
 
 
 def say(message: str) -> None:
-    """Print a line of progress."""
     print(message, file=sys.stderr, flush=True)

@@ -78,7 +78,6 @@ class NegateCondition(Operator):
     """Negate a condition that is a name or a call, of a statement, an expression or a comprehension."""
 
     def mutation_positions(self, node: Any) -> Iterator[tuple[Position, Position]]:
-        """Yield the positions of the conditions of a node."""
         for place in self._conditions(node):
             yield node.children[place].start_pos, node.children[place].end_pos
 
@@ -108,7 +107,6 @@ _OWN = {operator.__name__: operator for operator in (TurnMembership, NegateCondi
 
 
 def operator_named(name: str) -> Any:
-    """Return an operator of cosmic-ray or of this module."""
     return _OWN[name]() if name in _OWN else get_operator(f"core/{name}")()
 
 

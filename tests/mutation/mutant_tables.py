@@ -31,7 +31,6 @@ class Part:
         return list(_files(root, self.sources, "*.py"))
 
     def test_files(self, root: Path = ROOT) -> list[str]:
-        """Return the files of tests."""
         return list(_files(root, self.tests, "test_*.py"))
 
 
@@ -44,7 +43,6 @@ class Plan:
     parts: tuple[Part, ...]
 
     def rooms(self) -> dict[str, list[Part]]:
-        """Return the parts of each room."""
         rooms: dict[str, list[Part]] = {}
         for part in self.parts:
             rooms.setdefault(part.room, []).append(part)

@@ -142,7 +142,6 @@ def tablegen_folder() -> str:
 
 
 def read_results(path: Path) -> dict[str, Result]:
-    """Return the last result of every mutant."""
     lines = path.read_text().splitlines() if path.exists() else []
     return {result.key: result for result in (Result(**json.loads(line)) for line in lines)}
 

@@ -86,7 +86,6 @@ def placed(client, number):
 
 
 def host(array):
-    """Return an array of a device in the memory of the host."""
     if hasattr(array, "_single_device_array_to_np_array_did_copy"):
         return array._single_device_array_to_np_array_did_copy()[0]
     return np.asarray(array)

@@ -38,7 +38,6 @@ devices = client.local_devices()[:count]
 
 
 def tiles(sharding: Any, shape: Sequence[int]) -> list[tuple[slice, ...]]:
-    """Return the part of each device as slices."""
     sharding = xla.HloSharding.from_proto(sharding)
     if sharding.is_replicated() or count == 1:
         return [tuple(slice(None) for _ in shape)] * count

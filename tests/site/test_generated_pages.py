@@ -20,7 +20,6 @@ SPECIFICATION = {page.uri: page.text for page in specification_pages(SPECS)}
 
 
 def leaves(entry: object) -> list[str]:
-    """Return the pages of a part of the navigation."""
     if isinstance(entry, dict):
         return [page for value in entry.values() for page in leaves(value)]
     return [page for value in entry for page in leaves(value)] if isinstance(entry, list) else [str(entry)]

@@ -158,13 +158,11 @@ def provocations(text: OpText) -> Iterator[OpText]:
 
 
 def futures(text: OpText) -> Iterator[OpText]:
-    """Yield the op with a future in place of each operand."""
     for index in range(len(text.operands)):
         yield replace(text, operands=(*text.operands[:index], FUTURE, *text.operands[index + 1 :]))
 
 
 def cases_beside(value: str) -> list[str]:
-    """Return all cases of the enum of which ``value`` is one."""
     name = value.removeprefix("#vhlo<").partition(" ")[0]
     enum = find_enum(name)
     assert enum is not None

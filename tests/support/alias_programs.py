@@ -51,7 +51,6 @@ def signatures(draw: st.DrawFn, *, tuples: bool = True) -> Signature:
 
 @st.composite
 def configs(draw: st.DrawFn, *, tuples: bool = True) -> AliasConfig:
-    """Return configs of such signatures that XLA takes."""
     signature = draw(signatures(tuples=tuples))
     return _filled(AliasConfig(signature), draw(st.randoms(use_true_random=False)))
 
@@ -87,7 +86,6 @@ def _filled(config: AliasConfig, random: Random) -> AliasConfig:
 
 
 def type_text(shape: Shape) -> str:
-    """Return a shape as a type of StableHLO."""
     if isinstance(shape, Tuple):
         return f"tuple<{', '.join(map(type_text, shape.elements))}>"
     if isinstance(shape, Opaque):
@@ -145,7 +143,6 @@ def _dictionary(attributes: Mapping[str, Plain], integers: str, before: str) -> 
 
 
 def attribute_text(value: Plain, integers: str) -> str:
-    """Return an attribute as MLIR spells it."""
     match value:
         case dict():
             return "{" + ", ".join(f"{key} = {attribute_text(each, integers)}" for key, each in value.items()) + "}"

@@ -42,7 +42,6 @@ def corpus_index() -> tuple[CorpusFile, ...]:
 
 
 def read_corpus_file(name: str) -> bytes:
-    """Return the contents of one file."""
     with zipfile.ZipFile(ARCHIVE) as archive:
         return archive.read(name)
 

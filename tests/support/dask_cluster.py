@@ -60,7 +60,6 @@ class LocalProcesses:
         return [each.pid for each in self._processes.values()]
 
     def log(self, name: str) -> str:
-        """Return what a process has written."""
         return (self._folder / f"{name}.log").read_text(errors="replace")
 
     def await_workers(self, number: int) -> None:

@@ -79,12 +79,10 @@ class Marker:
 
 
 def page_name(page: Path) -> str:
-    """Return what to call a page."""
     return str(page.relative_to(ROOT))
 
 
 def markers_of(page: Path) -> list[Marker]:
-    """Return what the comments on a page say."""
     return list(_markers_in(page, page.stat().st_mtime_ns))
 
 
@@ -94,7 +92,6 @@ def _markers_in(page: Path, changed: int) -> tuple[Marker, ...]:
 
 
 def pages_with(framework: str) -> list[Path]:
-    """Return the pages with examples that need a framework."""
     return [page for page in PAGES if any(marker.framework == framework for marker in markers_of(page))]
 
 

@@ -66,7 +66,6 @@ class Case:
         return (PROGRAMS / f"{self.feature.id}.mlir").read_text()
 
     def artifact(self) -> vt.Artifact:
-        """Return the program as it is written."""
         options: Any = {"expand": True} if self.effect == "exact" else {"allow_relaxed": [self.feature.id]}
         artifact = vt.serialize(self.program, self.written, **options)
         assert self.feature.id in {each.feature for each in artifact.findings}, "nothing was expanded"

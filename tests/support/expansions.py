@@ -17,7 +17,6 @@ ENGINES: tuple[Engine, ...] = ("reference", "xla")
 
 
 def version_before(feature: str) -> vt.Version:
-    """Return the newest version without a feature."""
     introduced = known_feature(feature).introduced
     return max(each.version for each in known_versions() if each.version < introduced)
 

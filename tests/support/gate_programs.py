@@ -34,7 +34,6 @@ def blocked(*lines: int, file: str = "model.py") -> str:
 
 
 def write(path: Path, text: str) -> Path:
-    """Write a file in a folder that need not be there yet."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     return path

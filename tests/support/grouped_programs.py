@@ -28,7 +28,6 @@ ELEMENTS: dict[str, Any] = {
 
 
 def tensor(shape: Sequence[int | str], element: str) -> str:
-    """Return a tensor type."""
     return f"tensor<{''.join(f'{size}x' for size in shape)}{element}>"
 
 
@@ -40,7 +39,6 @@ def dense(rows: Sequence[Sequence[int]]) -> str:
 
 
 def reduction(op: str, element: str) -> str:
-    """Return the region of a reduction."""
     scalar = tensor((), element)
     return (
         f"({{ ^bb0(%x: {scalar}, %y: {scalar}): %z = stablehlo.{op} %x, %y : {scalar} "

@@ -184,7 +184,6 @@ def raise_limits() -> None:
 
 
 def try_to(do: str, path: str, process: int) -> str:
-    """Return what comes of something that a child gave up."""
     libc = ctypes.CDLL(None, use_errno=True)
 
     def system_call(number: int, *arguments: Any) -> int:

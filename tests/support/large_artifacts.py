@@ -52,7 +52,6 @@ def write_artifact_of_constants(path: Path, size: int, number: int, version: str
 
 
 def write_artifact_of_ops(path: Path, number: int, version: str) -> None:
-    """Write an artifact of ``number`` elementwise ops."""
     ops = ("add", "multiply", "subtract", "maximum")
     lines = ["func.func @main(%0: tensor<4xf32>) -> tensor<4xf32> {"]
     lines += [f"  %{i + 1} = stablehlo.{ops[i % 4]} %{i}, %{max(0, i - 3)} : tensor<4xf32>" for i in range(number)]

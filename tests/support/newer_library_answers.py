@@ -64,7 +64,6 @@ def moved(data: bytes, target: str, engine: Any, path: Path) -> dict[str, Any]:
 
 
 def answers(name: str, data: bytes, folder: Path, targets: list[str]) -> dict[str, Any]:
-    """Return the answers about one artifact."""
     artifact = vt.open_artifact(data)
     stripped = vt.strip(data)
     described = json.loads(json.dumps(inspected(data)))
@@ -119,7 +118,6 @@ def inspected(data: bytes) -> dict[str, Any]:
 
 
 def all_answers(without: bool, folder: Path, programs: list[Path]) -> dict[str, Any]:
-    """Return the answers about programs."""
     ends = known_versions()[-1].version
     current = None if without else str(vt.resolve_target("current").version)
     newest = vt.Version(current) if current else max(vt.open_artifact(each).version for each in programs)

@@ -19,7 +19,6 @@ def elements_of(page: str) -> dict[str, str]:
 
 
 def contents_of(page: str) -> dict[str, Any]:
-    """Return the contents of a page."""
     found: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(elements_of(page)["data"])))
     return found
 
@@ -31,5 +30,4 @@ def policy_of(page: str) -> dict[str, list[str]]:
 
 
 def digest(text: str) -> str:
-    """Return how a policy names a text."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

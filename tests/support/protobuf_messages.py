@@ -9,7 +9,6 @@ def varint(value: int) -> bytes:
 
 
 def field(number: int, value: bytes | str | int) -> bytes:
-    """Return a field of a protocol buffer."""
     if isinstance(value, int):
         return varint(number << 3) + varint(value)
     data = value.encode() if isinstance(value, str) else value

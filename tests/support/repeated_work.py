@@ -34,7 +34,6 @@ def move_clocks(days: int) -> None:
 
 
 def converted(way: str, target: str, path: str) -> str:
-    """Return what became of a task."""
     import vhlo_tools as vt
 
     try:

@@ -169,7 +169,6 @@ def known_findings() -> Mapping[str, Finding]:
 
 @cache
 def known_results() -> Sequence[Result]:
-    """Return the results that are recorded."""
     entries = tomllib.loads((FOLDER / "results.toml").read_text())["result"]
     results = [Result(**each) for each in entries]
     for each in results:
@@ -323,7 +322,6 @@ def _run_here(given: bytes, limit: float) -> subprocess.CompletedProcess[bytes]:
 
 
 def _end(answer: Mapping[str, object]) -> _End:
-    """Return how a process ended."""
     output, status = f"{answer['output']}\n{answer['errors']}", answer["status"]
     if status is None:
         return _End("hang", output)

@@ -26,7 +26,6 @@ class ShardedProgram:
     devices: int  # the number of devices
 
     def inputs(self) -> list[np.ndarray[tuple[int, ...], np.dtype[np.float32]]]:
-        """Return inputs whose sums are exact in any order."""
         signature = self.text.partition("@main(")[2].partition("->")[0]
         rng = np.random.default_rng(self.devices)
         return [rng.integers(-9, 9, (SIZE, SIZE)).astype(np.float32) for _ in re.findall(r"%\w+: tensor", signature)]

@@ -33,7 +33,6 @@ def run_in_checkout(checkout: Path, *arguments: str) -> subprocess.CompletedProc
 
 
 def copy_of(specs: Path, folder: Path) -> Path:
-    """Return a copy of ``specs`` in ``folder``."""
     return shutil.copytree(specs, folder / "specs")
 
 

@@ -129,7 +129,6 @@ SERVERS = {
 
 
 def free_port() -> int:
-    """Return a port that nothing listens on."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])

@@ -108,7 +108,6 @@ def shown_by_process(
 
 
 def plain(line: str) -> str:
-    """Return a line without styles."""
     return _STYLE.sub("", line)
 
 

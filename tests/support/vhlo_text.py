@@ -37,7 +37,6 @@ class OpText:
     regions: int = 0  # the number of its regions
 
     def __str__(self) -> str:
-        """Return a module that holds the op."""
         types = dict.fromkeys(self.operands)
         values = {type_: f"%v{index}" for index, type_ in enumerate(types)}
         made = [
@@ -55,7 +54,6 @@ class OpText:
         )
 
     def with_attribute(self, name: str, value: str) -> OpText:
-        """Return the op with another value of an attribute."""
         return replace(self, attributes={**self.attributes, name: value})
 
     def with_operand(self, name: str, types: Sequence[str]) -> OpText:
@@ -119,7 +117,6 @@ def default_text(identifier: str, op: Op, text: OpText) -> str:
 
 
 def structure_text(value: Structure) -> str:
-    """Return an attribute of the specification as VHLO text."""
     match value:
         case {"attribute": kind, "case": case}:
             return f"#vhlo<{kind} {case}>"

@@ -56,7 +56,6 @@ def npy(shape: str, descr: str = "'<f4'", follow: bytes = b"") -> bytes:
 
 
 def outside(record: Path) -> Path:
-    """Return a perfect input outside of the record."""
     target = record.parent.parent / "secret.npy"
     shutil.copy(record / "input.0.npy", target)
     return target

@@ -26,8 +26,6 @@ def described(file: File, make: Made) -> str:
 
 
 def tensor(element: str, *shape: int, data: bytes) -> Made:
-    """Return what makes a constant."""
-
     def make(tables: Tables) -> int:
         kind = tables.structure("type", {"type": "tensor_v1", "shape": shape, "element": {"type": element}})
         return tables.vhlo("tensor_v1", kind, data)

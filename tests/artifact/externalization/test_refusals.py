@@ -31,7 +31,6 @@ func.func @main(%a: tensor<3xf32>, %p: tensor<i1>) -> tensor<3xf32> {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a folder with `out.mlirbc` and `out.safetensors`."""
     round_trip(vt.serialize(PROGRAM, "1.9.0"), tmp_path)
     return tmp_path
 

@@ -61,7 +61,6 @@ class _Worker:
 
 
 def table(counts: Mapping[str, Counter[str]]) -> str:
-    """Return the counts of layers as a table in Markdown."""
     rows = [["layer", *_HEADS], ["---", *["---:"] * len(_HEADS)]]
     rows += [[layer, *(f"{found[head]:,}" for head in _HEADS)] for layer, found in counts.items()]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
@@ -142,7 +141,6 @@ class Campaign:
         (folder / "PROBLEM").write_text(f"{case.name}\n{problem.what}\n", errors="backslashreplace")
 
     def _gaps(self, layer: str, inputs: int) -> Iterator[tuple[int, int]]:
-        """Yield the blocks that are left to be run."""
         size, at = _BLOCKS.get(layer, _BLOCK), 0
         for start, stop in [*sorted(self._done.get(layer, [])), (inputs, inputs)]:
             while at < min(start, inputs):

@@ -129,7 +129,6 @@ def _entry_fields(chance: random.Random, file: File, other: File) -> None:
 
 
 def replace_data(entry: Entry, data: bytes) -> Entry:
-    """Return an entry with other bytes."""
     return Entry(entry.dialect, entry.custom, data)
 
 

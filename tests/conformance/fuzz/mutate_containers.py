@@ -50,7 +50,6 @@ _HEADERS = {
 
 
 def _members(chance: random.Random, data: bytes) -> bytes:
-    """Write an archive again with other members."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = [(info.filename, archive.read(info)) for info in archive.infolist()]
     at = chance.randrange(len(members))

@@ -16,7 +16,6 @@ _MARK = "put text here"
 
 
 def _places(document: Any) -> list[tuple[Any, Any]]:
-    """Return each container with each key in it."""
     found: list[tuple[Any, Any]] = []
     pending = [document]
     while pending:

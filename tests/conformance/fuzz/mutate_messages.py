@@ -77,7 +77,6 @@ def _held(data: bytes, depth: int) -> bytes | Message:
 
 
 def encode_message(message: Message) -> bytes:
-    """Return the bytes of a message."""
     out = bytearray()
     for field in message:
         out += varint(field.number << 3 | field.wire)

@@ -27,7 +27,6 @@ _MUTATING: Final = 20
 
 
 def layer_of(name: str) -> Layer:
-    """Return a layer by its name."""
     return SELF_TEST if name == SELF_TEST.name else LAYERS[name]
 
 

@@ -44,10 +44,8 @@ def rand(*shape: int) -> torch.Tensor:
 
 
 def image(size: int = 32, channels: int = 3) -> Callable[[], tuple[torch.Tensor]]:
-    """Return what makes an image."""
     return lambda: (rand(1, channels, size, size),)
 
 
 def tokens(length: int = 9, number: int = 90, count: int = 1) -> Callable[[], tuple[torch.Tensor, ...]]:
-    """Return what makes ``count`` batches of token ids."""
     return lambda: tuple(torch.randint(3, number, (2, length)) for _ in range(count))

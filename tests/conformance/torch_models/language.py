@@ -47,7 +47,6 @@ def model(
 
 
 def clip() -> nn.Module:
-    """Return a small CLIP."""
     torchvision()
     import transformers
 
@@ -60,7 +59,6 @@ def clip() -> nn.Module:
 
 
 def whisper() -> nn.Module:
-    """Return a small Whisper."""
     return model(
         "WhisperConfig", "WhisperModel", ("input_features", "decoder_input_ids"), d_model=32, encoder_layers=2,
         decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=64, decoder_ffn_dim=64,
@@ -70,7 +68,6 @@ def whisper() -> nn.Module:
 
 
 def wav2vec2() -> nn.Module:
-    """Return a small wav2vec 2."""
     return model(
         "Wav2Vec2Config", "Wav2Vec2Model", ("input_values",), cached=False, conv_dim=(16, 16, 16),
         conv_stride=(5, 2, 2), conv_kernel=(10, 3, 3), num_feat_extract_layers=3, num_conv_pos_embeddings=16,
@@ -96,7 +93,6 @@ def encoder(name: str, **options: Any) -> Case:
 
 
 def sequence_to_sequence(name: str, of: str, **options: Any) -> Case:
-    """Return an encoder with a decoder."""
     return Case(model(f"{name}Config", of, ("input_ids", "decoder_input_ids"), **options), tokens(count=2))
 
 

@@ -26,8 +26,6 @@ def torchvision() -> Any:
 
 
 def classifier(name: str, **options: Any) -> Callable[[], nn.Module]:
-    """Return what makes a classifier of torchvision by name."""
-
     def build() -> nn.Module:
         model: nn.Module = torchvision().models.get_model(name, weights=None, **options)
         return model
@@ -36,7 +34,6 @@ def classifier(name: str, **options: Any) -> Callable[[], nn.Module]:
 
 
 def vision_transformer() -> nn.Module:
-    """Return a small ViT of torchvision."""
     model: nn.Module = torchvision().models.VisionTransformer(
         image_size=32, patch_size=8, num_layers=2, num_heads=4, hidden_dim=32, mlp_dim=64, num_classes=10
     )
@@ -62,19 +59,15 @@ class Detector(nn.Module):
         self.backbone, self.head = model.backbone, model.head
 
     def forward(self, images: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Return the outputs of the heads."""
         outputs: dict[str, torch.Tensor] = self.head(list(self.backbone(images).values()))
         return outputs
 
 
 def flow() -> nn.Module:
-    """Return RAFT with few updates."""
     return Tensors(torchvision().models.optical_flow.raft_small(weights=None), num_flow_updates=2)
 
 
 def timm(name: str, **options: Any) -> Callable[[], nn.Module]:
-    """Return what makes a model of timm by name."""
-
     def build() -> nn.Module:
         torchvision()
         import timm as package

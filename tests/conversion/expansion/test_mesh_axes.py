@@ -47,7 +47,6 @@ def _groups(name: str) -> str:
 
 
 def _ops(groups: str, size: int, *, channel: bool = False) -> dict[str, str]:
-    """Return a program for each op that has replica groups."""
     held, a, b = f"replica_groups = {groups}, {GLOBAL}", tensor((8,), "f32"), tensor((8 // size,), "f32")
     gather, scatter = f"all_gather_dim = 0 : i64, {held}", f"scatter_dimension = 0 : i64, {held}"
     of_one_axis = f"replica_groups = {groups}" + (f", {CHANNEL}" if channel else "")

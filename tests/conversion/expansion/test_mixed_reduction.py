@@ -35,7 +35,6 @@ def _tensor(shape: Sequence[int | str], element: str) -> str:
 
 
 def _body(*elements: str) -> str:
-    """Return a region that adds all pairs of values."""
     values = [(f"%x{at}", f"%y{at}", f"%s{at}", f"tensor<{element}>") for at, element in enumerate(elements)]
     arguments = [f"{each[side]}: {each[3]}" for side in (0, 1) for each in values]
     sums = "\n".join(f"{total} = stablehlo.add {x}, {y} : {type_}" for x, y, total, type_ in values)

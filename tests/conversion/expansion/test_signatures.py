@@ -51,7 +51,6 @@ def _values(element: str) -> np.ndarray[Any, Any]:
 
 
 def _stored(values: np.ndarray[Any, Any], element: str) -> np.ndarray[Any, Any]:
-    """Return values as the notes say that they are given."""
     return values.astype(np.int8 if element == "i2" else np.uint8) if "i2" in element else values.view(np.uint8)
 
 

@@ -37,7 +37,6 @@ def _program(
 
 
 def _without_token(program: str, count: int) -> str:
-    """Return a program that does not return its token."""
     return (
         program.replace(", !stablehlo.token) {\n", ") {\n", 1)
         .replace(f", %r#{count} :", " :")

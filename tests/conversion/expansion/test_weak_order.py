@@ -19,7 +19,6 @@ _FLOATS = ("f8E4M3FN", "f8E5M2", "f8E8M0FNU", "bf16", "f16", "f32", "f64")
 
 
 def _program(type_: str, kind: str = "WEAKORDER", more: str = "") -> str:
-    """Return a program that compares in all directions."""
     result = f"tensor<{type_.rpartition('x')[0]}{'x' if 'x' in type_ else ''}i1>"
     types = f"(tensor<{type_}>, tensor<{type_}>) -> {result}"
     compared = "\n".join(

@@ -34,17 +34,14 @@ class Way:
 
 
 def main(body: str, result: str = "%0", kind: str = F32, arguments: str = f"%a: {F32}") -> str:
-    """Return a program of one function."""
     return f"func.func @main({arguments}) -> {kind} {{\n {body}\n return {result} : {kind}\n}}"
 
 
 def answered(name: str, answer: Any, body: str, inputs: Sequence[Any] = (X,), **options: str) -> Way:
-    """Return a way that ends in an answer."""
     return Way(name, main(body, **options), inputs, [answer])
 
 
 def refused(name: str, message: str, body: str, inputs: Sequence[Any] = (X,), **options: str) -> Way:
-    """Return a way that ends in a refusal."""
     return Way(name, main(body, **options), inputs, error=vt.EngineError, message=message)
 
 
@@ -54,7 +51,6 @@ def collective(name: str, body: str, answer: Any = X, **options: str) -> Way:
 
 
 def summed(name: str) -> str:
-    """Return an op that takes a function of addition."""
     scalar = "tensor<f32>"
     return f"""%0 = "stablehlo.{name}"(%a) ({{ ^bb0(%p: {scalar}, %q: {scalar}):
       %s = stablehlo.add %p, %q : {scalar}

@@ -14,7 +14,6 @@ ONE = np.float32(1)
 
 
 def nested(depth: int) -> str:
-    """Return branches within branches."""
     opened = "".join(f'%v{each} = "stablehlo.if"(%c) ({{ ' for each in range(depth))
     end = f"}}, {{ stablehlo.return %a : {F32} }}) : (tensor<i1>) -> {F32} "
     closed = "".join(end + (f"stablehlo.return %v{each} : {F32} " if each else "") for each in reversed(range(depth)))

@@ -18,7 +18,6 @@ ADD = """({ ^bb0(%x: tensor<f32>, %y: tensor<f32>):
 
 
 def run(text: str, inputs: Any, replicas: int = 1, partitions: int = 1) -> Any:
-    """Return the first result of each device."""
     stepper = Stepper(load_program(text), isolated=True)
     found: Any = [results[0] for results in stepper.run_parallel(inputs, Grid(replicas, partitions))]
     return np.stack(found)

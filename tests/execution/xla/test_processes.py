@@ -38,7 +38,6 @@ NUMBERS = np.arange(4, dtype=np.float32)
 
 
 def processes() -> list[int]:
-    """Return the numbers of the idle children of XLA."""
     return [each.worker._process for each in xla_processes._pool._idle if each.worker._process is not None]
 
 
@@ -167,7 +166,6 @@ def test_handlers_may_run_programs_deeply() -> None:
 
 
 def _many_processes_with_arrays() -> list[vt.Buffer]:
-    """Return a buffer on each of more processes than are kept."""
     kept: list[vt.Buffer] = []
 
     def handler(depth: int) -> Any:

@@ -36,7 +36,6 @@ def sorted_downwards(count: int, element: str, first: int) -> str:
 
 
 def elementwise(op: str, kind: str, operands: int = 1) -> str:
-    """Return a program of one op on arrays."""
     names = [f"%a{number}" for number in range(operands)]
     arguments = ", ".join(f"{name}: {kind}" for name in names)
     body = f"%0 = stablehlo.{op} {', '.join(names)} : {kind}\n return %0 : {kind}"

@@ -21,7 +21,6 @@ UNKNOWN = ("f6E2M3FN", "f6E3M2FN")
 
 
 def main(body: str, arguments: str = f"%a: {F32}", results: str = F32, returned: str = "%0") -> str:
-    """Return a program of one function."""
     return f"func.func @main({arguments}) -> ({results}) {{\n {body}\n return {returned} : {results}\n}}"
 
 

@@ -106,7 +106,6 @@ def test_too_few_devices_are_told(written: Path) -> None:
 
 
 def inner(text: str) -> str:
-    """Return a program without the function ``@whole``."""
     lines = text.splitlines()
     start = next(number for number, line in enumerate(lines) if "@whole" in line)
     end = next(number for number, line in enumerate(lines) if number > start and line.startswith("  }"))

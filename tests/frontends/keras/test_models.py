@@ -41,7 +41,6 @@ def expected_of(model: Any, *arguments: Any) -> list[Array]:
 
 @pytest.fixture(autouse=True)
 def seeded() -> None:
-    """Make names and weights the same whichever test runs."""
     keras.utils.clear_session()
     keras.utils.set_random_seed(0)
 

@@ -80,7 +80,6 @@ def test_the_pictures_of_the_page_show_what_was_measured() -> None:
 
 
 def lines(picture: ElementTree.Element) -> dict[str, list[float]]:
-    """Return the coordinates of the lines of a picture."""
     named = {each.get("id", ""): each for each in picture.iter(f"{SVG}g") if re.match(r"[01]-", each.get("id", ""))}
     return {
         name: [float(number) for place in PLACE.findall(next(group.iter(f"{SVG}path")).attrib["d"]) for number in place]

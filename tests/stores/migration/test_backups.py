@@ -39,7 +39,6 @@ def store(tmp_path: Path) -> Path:
 
 
 def programs(store: Path, capsys: pytest.CaptureFixture[str], command: str, *arguments: str) -> set[str]:
-    """Return the files that a command says something of."""
     capsys.readouterr()
     main([*command.split(), str(store), *arguments, "--output-format", "json"])
     return {os.path.relpath(each["path"], store) for each in json.loads(capsys.readouterr().out)["files"]}

@@ -21,7 +21,6 @@ def store(request: pytest.FixtureRequest, make_bucket: Callable[[str], Bucket]) 
 
 
 def requests_of(store: Bucket, number: int) -> int:
-    """Return the requests of a migration of so many objects."""
     for each in range(number):
         vt.serialize(EXAMPLES / "saxpy.mlir", FROM).save(str(store / f"{number}/{each}.mlirbc"))
     with counted() as traffic:
