@@ -9,49 +9,10 @@ Messages are printable: names from files are shown with escapes where they conta
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from vhlo_tools.findings import findings_lines
+from vhlo_tools.findings import Diagnostic, Finding, findings_lines
 from vhlo_tools.printable import printable
-from vhlo_tools.version import InvalidVersionError, VhloToolsError
-
-if TYPE_CHECKING:
-    from vhlo_tools.findings import Diagnostic, Finding
-
-__all__ = [
-    "AliasError",
-    "BufferDeletedError",
-    "DowngradeError",
-    "EngineCrashError",
-    "EngineError",
-    "EngineStartError",
-    "EngineTimeoutError",
-    "GoldenError",
-    "InvalidInputError",
-    "InvalidProgramError",
-    "InvalidSpecificationError",
-    "InvalidUrlError",
-    "InvalidVersionError",
-    "LayoutError",
-    "MalformedArtifactError",
-    "ManifestError",
-    "MigrationError",
-    "MissingExtraError",
-    "ObjectChangedError",
-    "ProviderError",
-    "ReleaseEnvironmentError",
-    "ResultsError",
-    "RevisionError",
-    "SettingsError",
-    "SignatureError",
-    "StoreError",
-    "UnknownReleaseWarning",
-    "UnknownTargetError",
-    "UnsupportedFeatureError",
-    "VerificationError",
-    "VhloToolsError",
-    "WorkerError",
-]
+from vhlo_tools.version import InvalidVersionError as InvalidVersionError, VhloToolsError as VhloToolsError
 
 
 class UnknownTargetError(VhloToolsError, ValueError):
@@ -267,12 +228,7 @@ class EngineTimeoutError(EngineError):
     """
 
     def __init__(
-        self,
-        message: str,
-        *,
-        seconds: float | None = None,
-        op: str | None = None,
-        cpu_seconds: float | None = None,
+        self, message: str, *, seconds: float | None = None, op: str | None = None, cpu_seconds: float | None = None
     ) -> None:
         super().__init__(message)
         self.seconds = seconds

@@ -27,10 +27,7 @@ def version_in(requirement: str, package: str) -> str:
 
 @pytest.mark.parametrize(
     ("text", "package", "version"),
-    [
-        ("jaxlib==0.4.31", "jaxlib", "0.4.31"),
-        ("Torch_MLIR == 20261001", "torch-mlir", "20261001"),
-    ],
+    [("jaxlib==0.4.31", "jaxlib", "0.4.31"), ("Torch_MLIR == 20261001", "torch-mlir", "20261001")],
 )
 def test_a_release_is_parsed(text: str, package: str, version: str) -> None:
     release = PackageRelease.parse(text)

@@ -157,10 +157,7 @@ def test_the_command(tmp_path: Path) -> None:
             ["--producers", "jaxlib==0.8.3", "--consumers", "jaxlib==0.8.3", "--picture", "a.gif"],
             "expected a name that ends in .svg, .png, .pdf",
         ),
-        (
-            ["--producers", "jaxlib==0.8.3", "--consumers", "jaxlib==0.8.3", "--format", "parquet"],
-            "give -o FILE",
-        ),
+        (["--producers", "jaxlib==0.8.3", "--consumers", "jaxlib==0.8.3", "--format", "parquet"], "give -o FILE"),
     ],
 )
 def test_mistakes_are_errors(arguments: list[str], said: str) -> None:

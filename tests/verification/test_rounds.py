@@ -188,8 +188,9 @@ def test_inputs_may_be_changed_only_if_they_are_given_away(given_away: bool) -> 
 
         def execute(self, inputs: Any, donate: Any) -> Any:
             assert donate == {(0, ())}
-            inputs[0] += 1
-            return SimpleNamespace(outputs=(inputs[0],))
+            result = inputs[0]
+            result += 1
+            return SimpleNamespace(outputs=(result,))
 
     executable: Any = Careless()
     array = np.zeros(2, np.float32)

@@ -12,7 +12,7 @@ import pytest
 from support.page_data import contents_of, digest, elements_of, policy_of
 
 import vhlo_tools as vt
-from vhlo_tools.viewing import ELK, has_layout_engine
+from vhlo_tools.viewing import ELK, layout_worker
 from vhlo_tools.viewing.assembly import _SCRIPTS
 
 #: What would be markup or script if it were not text.
@@ -51,9 +51,9 @@ def test_a_page_allows_itself_its_own_script_and_nothing_of_a_network(page: str)
     assert set(re.findall(r"https?://[^\s\"'<]+", own)) <= {"http://www.w3.org/2000/svg", ELK.source}
 
 
-@pytest.mark.skipif(not has_layout_engine() and shutil.which("npm") is None, reason="no npm is on this machine")
+@pytest.mark.skipif(not layout_worker() and shutil.which("npm") is None, reason="no npm is on this machine")
 def test_the_library_is_named_with_its_licence(page: str) -> None:
-    assert has_layout_engine(), "run scripts/page_assets.py"
+    assert layout_worker(), "run scripts/page_assets.py"
     assert f"{ELK} lays out the graph: EPL-2.0" in page
     licence = resources.files("vhlo_tools.viewing").joinpath("elkjs", "LICENSE.md").read_text()
     assert "Eclipse Public License" in licence

@@ -44,42 +44,45 @@ def find(graph: ProgramGraph, short: str) -> int:
 
 def texts(graph: ProgramGraph, op: int) -> list[str]:
     """What an op uses, by what gives it."""
-    values = graph.node(op).operands
     return [
         f"{graph.op_name(each.op).short}#{each.position}" if each.op is not None else f"argument {each.position}"
-        for each in values
+        for each in map(graph.value, graph.columns.operands_of(op))
     ]
+
+
+def types(graph: ProgramGraph, op: int) -> list[str]:
+    return [graph.type(value) for value in graph.columns.results_of(op)]
 
 
 def test_ops_know_their_operands_and_places(calls: ProgramGraph) -> None:
     assert texts(calls, find(calls, "add")) == ["argument 0", "argument 1"]
     assert texts(calls, find(calls, "while")) == ["add#0", "tan#0"]
     # The second argument of the body, and a value from outside of the loop.
-    subtract = calls.node(find(calls, "subtract"))
-    loop = find(calls, "while")
-    assert (subtract.parent, subtract.region, subtract.function) == (loop, 1, "main")
-    body, outside = subtract.operands
+    subtract, loop = find(calls, "subtract"), find(calls, "while")
+    region = calls.columns.blocks[calls.columns.block_of(subtract)].region
+    assert (calls.parent(subtract), region, calls.function(subtract)) == (loop, 1, "main")
+    body, outside = map(calls.value, calls.columns.operands_of(subtract))
     assert body.block is not None
-    assert calls.blocks[body.block].op == loop
+    assert calls.columns.blocks[body.block].op == loop
     assert (body.position, outside.position) == (1, 1)
     assert outside.block is not None
-    assert calls.blocks[outside.block].op == find(calls, "func")
-    assert calls.node(loop).types == ("tensor<2xf32>", "tensor<2xf32>")
+    assert calls.columns.blocks[outside.block].op == find(calls, "func")
+    assert types(calls, loop) == ["tensor<2xf32>", "tensor<2xf32>"]
 
 
 def test_ops_know_what_they_need_and_where_they_come_from(calls: ProgramGraph) -> None:
-    tan, add = calls.node(find(calls, "tan")), calls.node(find(calls, "add"))
-    assert [each.id for each in tan.features] == ["tan"]
-    assert tan.introduced == Version("1.4.0")
-    assert add.introduced == Version("0.9.0")
-    assert add.name.artifact == "vhlo.add_v1"
-    assert add.label == "jit(f)/add"
-    assert [(str(each.location), each.function) for each in add.stack] == [
+    tan, add = find(calls, "tan"), find(calls, "add")
+    assert [each.id for each in calls.features(tan)] == ["tan"]
+    assert calls.introduced(tan) == Version("1.4.0")
+    assert calls.introduced(add) == Version("0.9.0")
+    assert calls.op_name(add).artifact == "vhlo.add_v1"
+    assert calls.label(add) == "jit(f)/add"
+    assert [(str(each.location), each.function) for each in calls.stack(add)] == [
         ("model.py:3:7", "layer"),
         ("train.py:9:1", "main"),
     ]
-    assert [str(each.location) for each in tan.stack] == ["model.py:3:7"]
-    assert calls.node(find(calls, "constant")).attributes == {"value": "dense<false> : tensor<i1>"}
+    assert [str(each.location) for each in calls.stack(tan)] == ["model.py:3:7"]
+    assert calls.attributes(find(calls, "constant")) == {"value": "dense<false> : tensor<i1>"}
 
 
 def test_ops_of_another_dialect_need_the_version_that_lets_them_be() -> None:
@@ -88,9 +91,9 @@ def test_ops_of_another_dialect_need_the_version_that_lets_them_be() -> None:
       return %1 : tensor<f32>
     }"""
     graph = program_graph(bytes(vt.serialize(text, target="1.13.0", legalize=False, allow_other_dialects=True)))
-    node = graph.node(find(graph, "math.absf"))
-    assert (node.name.introduced, node.introduced) == (None, Version("1.11.0"))
-    assert [each.id for each in node.features] == ["mixed_dialects"]
+    op = find(graph, "math.absf")
+    assert (graph.op_name(op).introduced, graph.introduced(op)) == (None, Version("1.11.0"))
+    assert [each.id for each in graph.features(op)] == ["mixed_dialects"]
 
 
 def test_the_tree_has_functions_and_regions(calls: ProgramGraph) -> None:
@@ -147,11 +150,11 @@ def check(data: bytes, name: str) -> None:
     refused = {each.feature for each in findings if each.level == "error" and each.kind != "encoding"}
     assert refused <= needs
     for op in range(0, len(graph), 1 + len(graph) // 50):
-        node = graph.node(op)
-        assert all(text.isprintable() for text in (*node.attributes.values(), *node.types, node.label or ""))
+        held = (*graph.attributes(op).values(), *types(graph, op), graph.label(op) or "")
+        assert all(text.isprintable() for text in held)
         # A stack begins with the line that findings name.
         source = graph._places.source(graph.columns.locations[op])
-        assert (node.stack[0].location if node.stack else None) == source
+        assert next((each.location for each in graph.stack(op)), None) == source
 
 
 @pytest.mark.parametrize("name", ["transformer_step.mlir", "sharded_matmul.mlir", "custom_calls.mlir", "convnet.bc"])
@@ -206,9 +209,9 @@ def test_names_in_a_program_are_made_printable() -> None:
       return %1 : tensor<f32>
     }"""
     graph = program_graph(bytes(vt.serialize(text, target="1.9.0")))
-    node = graph.node(find(graph, "abs"))
-    assert node.function == "a\\nb\\u202e"
-    assert all(key.isprintable() and each.isprintable() for key, each in node.attributes.items())
+    op = find(graph, "abs")
+    assert graph.function(op) == "a\\nb\\u202e"
+    assert all(key.isprintable() and each.isprintable() for key, each in graph.attributes(op).items())
 
 
 def test_damage_is_an_error_of_its_own(tmp_path: Path) -> None:
@@ -218,7 +221,9 @@ def test_damage_is_an_error_of_its_own(tmp_path: Path) -> None:
     for cut in range(60, len(data), 29):
         try:
             graph = program_graph(bytes(data[:cut]))
-            [graph.node(op) for op in range(len(graph))]
+            for op in range(len(graph)):
+                (graph.function(op), graph.attributes(op), graph.features(op), graph.label(op), graph.stack(op))
+                (texts(graph, op), types(graph, op))
         except MalformedArtifactError:
             refused += 1
     assert refused > 10

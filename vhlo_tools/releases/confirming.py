@@ -48,19 +48,22 @@ def predict_writing(program: Artifact, version: Version | None) -> Prediction:
         return Prediction(None, (f"it depends on other dialects: {', '.join(sorted(dialects))}",))
     if version.minor_release > newest_version():
         return Prediction(None, (f"StableHLO {version} is newer than the specification",))
-    found = [each for each in program.requirements().findings(version) if each.level == "error"]
-    return Prediction(not found, tuple(dict.fromkeys(each.message for each in found)))
+    reasons = _errors(program.requirements().findings(version))
+    return Prediction(not reasons, reasons)
 
 
 def predict_reading(artifact: Artifact, version: Version | None) -> Prediction:
     if version is None:
         return Prediction(None, ("its StableHLO version is not known",))
-    found = [each for each in artifact.requirements().reader_findings(version) if each.level == "error"]
-    reasons = tuple(dict.fromkeys(each.message for each in found))
+    reasons = _errors(artifact.requirements().reader_findings(version))
     if dialects := other_dialects(artifact):
         # They promise nothing: some are not known to every release, and bytes of some are read by their own only.
         return Prediction(None, (*reasons, f"it depends on other dialects: {', '.join(sorted(dialects))}"))
-    return Prediction(not found, reasons)
+    return Prediction(not reasons, reasons)
+
+
+def _errors(findings: Sequence[Finding]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each.message for each in findings if each.level == "error"))
 
 
 # Programs for releases: an artifact, inputs, and the results that are expected
@@ -126,9 +129,8 @@ class Confirmation:
         return self.read
 
     def __str__(self) -> str:
-        return f"{self.release} {'reads' if self.read else 'does not read'} {self.artifact}" + (
-            f": {self.words}" if self.words else ""
-        )
+        said = f": {self.words}" if self.words else ""
+        return f"{self.release} {'reads' if self.read else 'does not read'} {self.artifact}{said}"
 
 
 def confirm_by(release: str, artifact: Artifact) -> Confirmation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
 from typing import Any, Final
@@ -37,7 +37,14 @@ def download_of(requirement: str) -> Download:
     if made_environment(release):
         return Download(release, 0)
     packages, python = _resolved(release)
-    return Download(release, _size(packages, python))
+    # The tags of wheels that a CPython of this machine installs, best first.
+    platforms = list(dict.fromkeys(tag.platform for tag in sys_tags()))
+    tags = [
+        *cpython_tags(python, platforms=platforms),
+        *compatible_tags(python, interpreter=f"cp{python[0]}{python[1]}", platforms=platforms),
+    ]
+    sizes = [_wheel_size(package.get("wheels", ()), tags) for package in packages]
+    return Download(release, None if None in sizes else sum(size for size in sizes if size))
 
 
 def released_on(requirement: str) -> date | None:
@@ -52,8 +59,7 @@ def released_on(requirement: str) -> date | None:
 
 def oldest_python(requirement: str) -> tuple[int, int]:
     """Return the oldest Python of this machine that a release has wheels for."""
-    release = PackageRelease.parse(requirement)
-    return _resolved(release, oldest=True)[1]
+    return _resolved(PackageRelease.parse(requirement), oldest=True)[1]
 
 
 def _resolved(release: PackageRelease, *, oldest: bool = False) -> tuple[list[dict[str, Any]], tuple[int, int]]:
@@ -77,18 +83,6 @@ def _locked_packages(release: PackageRelease, python: tuple[int, int]) -> list[d
         found = run_uv("pip", "compile", *options, "requirements.txt", folder=folder)
     packages: list[dict[str, Any]] = tomllib.loads(found).get("packages", [])
     return packages
-
-
-def _size(packages: Iterable[dict[str, Any]], python: tuple[int, int]) -> int | None:
-    sizes = [_wheel_size(package.get("wheels", ()), list(_tags(python))) for package in packages]
-    return None if None in sizes else sum(size for size in sizes if size)
-
-
-def _tags(python: tuple[int, int]) -> Iterator[Tag]:
-    """Yield the tags of wheels that a CPython of this machine installs, best first."""
-    platforms = list(dict.fromkeys(tag.platform for tag in sys_tags()))
-    yield from cpython_tags(python, platforms=platforms)
-    yield from compatible_tags(python, interpreter=f"cp{python[0]}{python[1]}", platforms=platforms)
 
 
 def _wheel_size(wheels: Iterable[dict[str, Any]], tags: list[Tag]) -> int | None:

@@ -86,18 +86,14 @@ print(sys.implementation.name, sys.version_info[0], sys.version_info[1], os.path
 def find_interpreters(at_least: PythonVersion = (3, 11)) -> Mapping[PythonVersion, Path]:
     """Return an interpreter for every version from ``at_least`` on, newest first."""
     found: dict[PythonVersion, Path] = {}
-    for command in _plain_commands(at_least):
+    names = ["python3", *(f"python3.{minor}" for minor in range(at_least[1], _NEWEST_MINOR + 1))]
+    for command in filter(None, map(shutil.which, names)):
         for version, path in _probe([command], {}):
             found.setdefault(version, path)
     for version, release in _pyenv_releases():
         if version >= at_least and version not in found:
             found.update(_probe(["pyenv", "exec", "python"], {"PYENV_VERSION": release}))
     return {version: found[version] for version in sorted(found, reverse=True) if version >= at_least}
-
-
-def _plain_commands(at_least: PythonVersion) -> Iterator[str]:
-    names = ["python3", *(f"python3.{minor}" for minor in range(at_least[1], _NEWEST_MINOR + 1))]
-    return filter(None, map(shutil.which, names))
 
 
 def _probe(command: list[str], environment: dict[str, str]) -> Iterator[tuple[PythonVersion, Path]]:
@@ -138,7 +134,9 @@ class UnfitInterpreterError(ReleaseEnvironmentError):
 def run_uv(*arguments: str, folder: Path) -> str:
     """Run uv and return its output; unsatisfiable requirements are an ``UnfitInterpreterError``."""
     command = [_program(), "--no-progress", "--color", "never", *arguments]
-    result = subprocess.run(command, cwd=folder, capture_output=True, env=_settings(), check=False)
+    indexes = {ours: os.environ[pips] for ours, pips in _INDEX_SETTINGS.items() if pips in os.environ}
+    settings = {**indexes, **clean_environment(), "UV_PYTHON_DOWNLOADS": "never"}
+    result = subprocess.run(command, cwd=folder, capture_output=True, env=settings, check=False)
     if result.returncode:
         kind = UnfitInterpreterError if result.returncode == _NO_SOLUTION else ReleaseEnvironmentError
         words = " ".join(arguments[:2] if arguments[0] == "pip" else arguments[:1])
@@ -166,11 +164,6 @@ def _program() -> str:
             "an environment for a release is made by uv, which is not installed: pip install 'vhlo-tools[releases]'"
         ) from None
     return find_uv_bin()
-
-
-def _settings() -> dict[str, str]:
-    indexes = {ours: os.environ[pips] for ours, pips in _INDEX_SETTINGS.items() if pips in os.environ}
-    return {**indexes, **clean_environment(), "UV_PYTHON_DOWNLOADS": "never"}
 
 
 # A release of a package, as a requirement of exactly one version
@@ -281,17 +274,11 @@ def made_environment(release: PackageRelease) -> Path | None:
     entries = folder.iterdir() if folder.is_dir() else ()
     found = [match for entry in entries if (match := name.fullmatch(entry.name))]
     for match in sorted(found, key=lambda match: int(match[1]), reverse=True):
-        python = folder / match[0] / "bin" / "python"
-        if os.access(python, os.X_OK) and _companions_in(python.parents[1]) == release.companions:
+        python, companions = (folder / match[0] / each for each in ("bin/python", _COMPANIONS_FILE))
+        held = companions.read_text().splitlines() if companions.exists() else []
+        if os.access(python, os.X_OK) and held == release.companions:
             return python
     return None
-
-
-def _companions_in(environment: Path) -> list[str]:
-    try:
-        return (environment / _COMPANIONS_FILE).read_text().splitlines()
-    except FileNotFoundError:
-        return []
 
 
 def _make(release: PackageRelease, folder: Path, say: Say) -> Path:

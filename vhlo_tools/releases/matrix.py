@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import field
@@ -25,7 +25,7 @@ from vhlo_tools.releases.inside.arrays import pack_arrays, unpack_arrays
 from vhlo_tools.releases.process import Answer, ReleaseProcess, Step
 from vhlo_tools.spec import newest_version
 from vhlo_tools.stores import Column, ListOf, Table
-from vhlo_tools.verification import Comparison, Tolerance, compare_outputs
+from vhlo_tools.verification import Tolerance, compare_outputs
 from vhlo_tools.version import Version, VhloToolsError
 
 # Cells of a matrix: a program that one release wrote, and the outcome on another
@@ -157,7 +157,12 @@ class Matrix:
     @cached_property
     def disagreements(self) -> tuple[Cell, ...]:
         """The cells in which the specification was wrong; of what a producer did not write, one for all consumers."""
-        return tuple(self._once(cell for cell in self.cells if cell.confirmed is False))
+        once: dict[tuple[str, str, str], Cell] = {}
+        for cell in self.cells:
+            if cell.confirmed is False:
+                consumer = "" if cell.outcome == "unwritten" else cell.consumer
+                once.setdefault((cell.producer, cell.program, consumer), cell)
+        return tuple(once.values())
 
     @cached_property
     def differing(self) -> tuple[Cell, ...]:
@@ -188,10 +193,8 @@ class Matrix:
         return Counter((cell.producer, cell.consumer) for cell in self.cells if cell.was_read)
 
     @cached_property
-    def _counts(self) -> dict[tuple[str, str], Counter[Outcome]]:
-        found: dict[tuple[str, str], Counter[Outcome]] = {
-            (producer.name, consumer.name): Counter() for producer in self.producers for consumer in self.consumers
-        }
+    def _counts(self) -> defaultdict[tuple[str, str], Counter[Outcome]]:
+        found: defaultdict[tuple[str, str], Counter[Outcome]] = defaultdict(Counter)
         for cell in self.cells:
             found[cell.producer, cell.consumer][cell.outcome] += 1
         return found
@@ -213,16 +216,6 @@ class Matrix:
                 {column.name: plain(column.value(cell)) for column in MATRIX_TABLE.columns} for cell in self.cells
             ],
         }
-
-    @staticmethod
-    def _once(cells: Iterable[Cell]) -> Iterator[Cell]:
-        unwritten = set()
-        for cell in cells:
-            if cell.outcome == "unwritten":
-                if (cell.producer, cell.program) in unwritten:
-                    continue
-                unwritten.add((cell.producer, cell.program))
-            yield cell
 
 
 # Build a matrix: every producer writes every program, and every consumer reads and runs the artifacts
@@ -344,7 +337,12 @@ def written_by(
         raise ReleaseEnvironmentError(f"{facts} writes no artifacts: it can be a consumer only")
     prediction = predict_writing(program.artifact, facts.stablehlo)
     wanted = min(version, target) if target is not None else version
-    answer = process.write([_form_for(program.artifact, version)], str(wanted), "artifact")
+    try:
+        # The newest form that a release of the version should know.
+        form = program.artifact.retargeted(min(version.minor_release, newest_version()))
+    except DowngradeError:
+        form = program.artifact
+    answer = process.write([bytes(form)], str(wanted), "artifact")
     if not answer.succeeded:
         return Written(program, facts.name, None, prediction, _words(answer))
     try:
@@ -392,24 +390,12 @@ def _outcome(
     except ValueError as error:
         return "read", True, f"its results cannot be read: {error}", seconds
     failed = [each for each in compare_outputs(results, evaluation.results, tolerance) if not each.passed]
-    return ("differs" if failed else "equal"), True, _difference(failed), seconds
-
-
-def _form_for(program: Artifact, version: Version) -> bytes:
-    """The newest form that a release of the version should know; the program as it is if there is none."""
-    try:
-        return bytes(program.retargeted(min(version.minor_release, newest_version())))
-    except DowngradeError:
-        return bytes(program)
-
-
-def _difference(failed: Sequence[Comparison]) -> str:
-    """The output that is farthest off, and the number of others."""
     if not failed:
-        return ""
+        return "equal", True, "", seconds
+    # The output that is farthest off, and the number of others.
     worst = max(failed, key=lambda each: (each.mismatch is not None, each.max_relative))
     others = f"; {len(failed) - 1} other outputs differ too" if len(failed) > 1 else ""
-    return f"{worst}{others}"
+    return "differs", True, f"{worst}{others}", seconds
 
 
 def _words(answer: Answer) -> str:

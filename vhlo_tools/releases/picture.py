@@ -74,9 +74,8 @@ def _fill(axes: Axes, matrix: Matrix, columns: int, rows: int) -> None:
     place = {name: number for number, name in enumerate(matrix.programs)}
     row_of = {each.name: number for number, each in enumerate(matrix.producers)}
     column_of = {each.name: number for number, each in enumerate(matrix.consumers)}
-    white = (1.0, 1.0, 1.0)
     width, height = len(column_of) * (columns + _GAP), len(row_of) * (rows + _GAP)
-    image = [[white] * width for _ in range(height)]
+    image = [[(1.0, 1.0, 1.0)] * width for _ in range(height)]
     for cell in matrix.cells:
         down, across = divmod(place[cell.program], columns)
         y = row_of[cell.producer] * (rows + _GAP) + down

@@ -130,7 +130,10 @@ class ReleaseProcess:
         assert child is not None
         assert child.stdin is not None
         begun = time.monotonic()
-        self._forget_printed()
+        if self._errors is not None:
+            # The file of the output, whose position is shared with the process, would grow with every request.
+            self._errors.seek(0)
+            self._errors.truncate()
         deadline = begun + self._timeout + (_START if fresh else 0.0)
         request = json.dumps({"do": function, "options": options, "parts": [len(each) for each in parts]}).encode()
         try:
@@ -222,23 +225,16 @@ class ReleaseProcess:
 
     def _death(self, child: subprocess.Popen[bytes]) -> str:
         """Return the cause of death of the process, and its last words."""
-        if child.poll() is None and _lingers(child):
+        try:
+            code = child.wait(5)
+        except subprocess.TimeoutExpired:
             child.kill()
-        code = child.wait()
+            code = child.wait()
         words = f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         printed = self._printed()
         last = next((line for line in reversed(printed) if _TELLING.search(line)), "")
         self.close()
         return _short(f"{words}: {last}" if last else words)
-
-    def _forget_printed(self) -> None:
-        """Empty the file of the output, which would grow with every request.
-
-        Its position is shared with the process.
-        """
-        if self._errors is not None:
-            self._errors.seek(0)
-            self._errors.truncate()
 
     def _printed(self) -> list[str]:
         """Return the end of the output since the request, without moving the position, which the process shares."""
@@ -257,14 +253,6 @@ def _kill(child: subprocess.Popen[bytes]) -> None:
     """Kill a process and its children: compilers run linkers, and IREE a compiler."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
-
-
-def _lingers(child: subprocess.Popen[bytes]) -> bool:
-    try:
-        child.wait(5)
-    except subprocess.TimeoutExpired:
-        return True
-    return False
 
 
 def _send(handle: int, parts: Sequence[bytes], deadline: float) -> None:

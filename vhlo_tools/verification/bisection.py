@@ -9,12 +9,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-import numpy as np
-
 from vhlo_tools.bindings import CALLEES
 from vhlo_tools.execution import ARGUMENT, CONTROL_FLOW, Executable, Probe, ProbedValue, ProbeSite
 from vhlo_tools.records import dataclass
-from vhlo_tools.verification.comparison import Comparison, Key, Tolerance, compare, key_of, matching_sites
+from vhlo_tools.verification.comparison import Comparison, Key, Tolerance, compare, copied, key_of, matching_sites
 
 #: Ops that return results of nested or called ops: those are to be reported instead.
 _ENTERED: Final = CONTROL_FLOW | CALLEES.keys()
@@ -42,12 +40,9 @@ class Divergence:
     def __str__(self) -> str:
         turn = f" in iteration {list(self.iteration)} of the loops around it" if self.iteration else ""
         given = "agree" if self.inputs_agree else "differ, or are results of ops that only one program has"
-        return "\n".join(
-            [
-                f"the programs diverge at {self.before.op}{turn}: its operands {given}, its results do not agree",
-                *(f"  {which}: {_described(site)}" for which, site in (("first", self.before), ("second", self.after))),
-                f"  {self.comparison}",
-            ]
+        return (
+            f"the programs diverge at {self.before.op}{turn}: its operands {given}, its results do not agree\n"
+            f"  first: {_described(self.before)}\n  second: {_described(self.after)}\n  {self.comparison}"
         )
 
 
@@ -87,7 +82,7 @@ class _Trace:
 
     def __init__(self, executable: Executable, inputs: Sequence[Any], folder: Path) -> None:
         probe = Probe(folder=folder, arguments=True)
-        executable.run([_copied(each) for each in inputs], probe=probe)
+        executable.run(copied(tuple(inputs)), probe=probe)
         self.values = probe.values
         self._numbers: defaultdict[Key, list[int]] = defaultdict(list)
         for number, value in enumerate(self.values):
@@ -113,12 +108,6 @@ class _Trace:
 def _agree(one: Sequence[ProbedValue], other: Sequence[ProbedValue], tolerance: Tolerance) -> bool:
     pairs = zip(one, other, strict=False)
     return len(one) == len(other) and all(compare(b.read(), a.read(), tolerance, "").passed for a, b in pairs)
-
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, tuple | list):
-        return tuple(map(_copied, value))
-    return None if value is None else np.array(value)
 
 
 def _described(site: ProbeSite) -> str:

@@ -21,11 +21,18 @@ _UNSIGNED: Final = frozenset({"float8_e8m0fnu"})
 _NARROW: Final = {"float4_e2m1fn": 4, "float6_e2m3fn": 6, "float6_e3m2fn": 6}
 
 #: The distance of a number from NaN.
-_ULPS_APART: Final = np.iinfo(np.uint64).max
+_ULPS_APART: Final = 2**64 - 1
 
 
 def is_complex(dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "c"
+
+
+def copied(value: Any) -> Any:
+    """Return a copy of an input, which may be donated."""
+    if isinstance(value, tuple | list):
+        return tuple(map(copied, value))
+    return None if value is None else np.array(value)
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
@@ -194,14 +201,11 @@ class Comparison:
         number = f"{self.differing} of {int(np.prod(self.shape))} differ"
         if self.outside:
             number += f", {self.outside} beyond the tolerance"
-        ulp = "" if self.max_ulp is None else f" {self.max_ulp} ulp," if self.max_ulp < _FARTHEST else " NaN,"
+        ulp = "" if self.max_ulp is None else f" {self.max_ulp} ulp," if self.max_ulp < _ULPS_APART else " NaN,"
         return (
             f"{head}, {number}: at most{ulp} {self.max_absolute:.3g} absolute, {self.max_relative:.3g} relative; "
             f"most at {list(self.worst or ())}: {self.found}, expected {self.expected}"
         )
-
-
-_FARTHEST: Final = 2**64 - 1
 
 
 def compare(
@@ -210,68 +214,39 @@ def compare(
     if found.dtype != expected.dtype or found.shape != expected.shape:
         mismatch = f"it is {found.dtype}{list(found.shape)}, expected {expected.dtype}{list(expected.shape)}"
         return Comparison(place, str(found.dtype), found.shape, mismatch=mismatch)
+    floats = is_float(found.dtype) or is_complex(found.dtype)
     if found.tobytes() == expected.tobytes():
-        floats = is_float(found.dtype) or is_complex(found.dtype)
         return Comparison(place, str(found.dtype), found.shape, max_ulp=0 if floats else None)
-    if is_float(found.dtype) or is_complex(found.dtype):
-        return _compare_floats(found, expected, tolerance, place)
-    return _compare_integers(found, expected, place)
-
-
-def _compare_integers(found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], place: str) -> Comparison:
-    unequal = found != expected
-    # Differences of 64 bits exceed all integer types of numpy; float64 is precise enough for reports.
-    absolute = np.abs(found.astype(np.float64) - expected.astype(np.float64))
-    return _comparison(found, expected, place, unequal, unequal, absolute, None)
-
-
-def _compare_floats(
-    found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], tolerance: Tolerance, place: str
-) -> Comparison:
-    one, other = parts(found), parts(expected)
-    ulp = ulp_distance(one, other)
-    wide = (one.astype(np.float64), other.astype(np.float64))
-    with np.errstate(invalid="ignore", over="ignore"):
-        absolute = np.abs(wide[0] - wide[1])
-        near = absolute <= tolerance.absolute + tolerance.relative * np.abs(wide[1])
-    # Infinities have no difference; those of the same sign are equal by their distance in ulp.
-    near &= np.isfinite(wide[0]) & np.isfinite(wide[1])
-    outside = (ulp > tolerance.ulp) & ~near
-    # The largest number is one ulp from infinity, and yet outside of the tolerance.
-    outside |= np.isinf(wide[0]) ^ np.isinf(wide[1])
-    absolute = np.where(np.isfinite(absolute), absolute, 0)
-    return _comparison(found, expected, place, ulp != 0, outside, absolute, ulp)
-
-
-def _comparison(
-    found: np.ndarray[Any, Any],
-    expected: np.ndarray[Any, Any],
-    place: str,
-    unequal: np.ndarray[Any, Any],
-    outside: np.ndarray[Any, Any],
-    absolute: np.ndarray[Any, Any],
-    ulp: np.ndarray[Any, Any] | None,
-) -> Comparison:
+    ulp = None
+    if floats:
+        one, other = parts(found), parts(expected)
+        ulp = ulp_distance(one, other)
+        wide = (one.astype(np.float64), other.astype(np.float64))
+        with np.errstate(invalid="ignore", over="ignore"):
+            absolute = np.abs(wide[0] - wide[1])
+            near = absolute <= tolerance.absolute + tolerance.relative * np.abs(wide[1])
+        # Infinities have no difference; those of the same sign are equal by their distance in ulp.
+        near &= np.isfinite(wide[0]) & np.isfinite(wide[1])
+        outside = (ulp > tolerance.ulp) & ~near
+        # The largest number is one ulp from infinity, and yet outside of the tolerance.
+        outside |= np.isinf(wide[0]) ^ np.isinf(wide[1])
+        absolute = np.where(np.isfinite(absolute), absolute, 0)
+        unequal = ulp != 0
+    else:
+        unequal = outside = np.asarray(found != expected)
+        # Differences of 64 bits exceed all integer types of numpy; float64 is precise enough for reports.
+        absolute = np.abs(found.astype(np.float64) - expected.astype(np.float64))
     if not unequal.any():
         # The signs of zeros or the bits of NaNs differ.
         return Comparison(place, str(found.dtype), found.shape, max_ulp=None if ulp is None else 0)
     # The element with the largest distance, among those outside of the tolerance if there are any.
     measure = (absolute if ulp is None else ulp.astype(np.float64)) + 1
-    flat = int(np.argmax(np.where(outside, measure, 0) if outside.any() else np.where(unequal, measure, 0)))
+    flat = int(np.argmax(np.where(outside if outside.any() else unequal, measure, 0)))
     index = tuple(int(each) for each in np.unravel_index(flat, unequal.shape))[: found.ndim]
     size = np.abs(parts(expected).astype(np.float64))
     relative = np.divide(absolute, size, out=np.zeros_like(absolute), where=(size > 0) & np.isfinite(size))
-    both = unequal.reshape(*found.shape, -1).any(axis=-1), outside.reshape(*found.shape, -1).any(axis=-1)
+    differing, beyond = (int(each.reshape(*found.shape, -1).any(axis=-1).sum()) for each in (unequal, outside))
     return Comparison(
-        place,
-        str(found.dtype),
-        found.shape,
-        int(both[0].sum()),
-        int(both[1].sum()),
-        None if ulp is None else int(ulp.max()),
-        float(absolute.max()),
-        float(relative.max()),
-        index,
-        str(found[index]),
-        str(expected[index]),
+        *(place, str(found.dtype), found.shape, differing, beyond, None if ulp is None else int(ulp.max())),
+        *(float(absolute.max()), float(relative.max()), index, str(found[index]), str(expected[index])),
     )

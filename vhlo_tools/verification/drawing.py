@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final, get_args
 
 import numpy as np
@@ -85,8 +86,8 @@ def _same_values(op: Operation, number: int, functions: dict[str, Operation]) ->
 _KEEP_DOMAINS: Final = ops_where(lambda traits: traits.keeps_domain)
 
 
-def _plain(kind: DomainKind) -> _Rule:
-    return lambda op, number: Domain(kind)
+def _plain(domain: Domain, op: Operation, number: int) -> Domain:
+    return domain
 
 
 def _slice_start(first: int, sizes: int | None) -> _Rule:
@@ -118,13 +119,9 @@ def _indices(attribute: str, field: str) -> _Rule:
     return rule
 
 
-def _branches(op: Operation, number: int) -> Domain:
-    return Domain("index", len(op.regions))
-
-
 #: The ranges of indices, by op and operand.
 INDEX_RULES: Final[Mapping[tuple[str, int | None], _Rule]] = {
-    ("stablehlo.case", 0): _branches,
+    ("stablehlo.case", 0): lambda op, number: Domain("index", len(op.regions)),
     ("stablehlo.dynamic_slice", None): _slice_start(1, None),
     ("stablehlo.dynamic_update_slice", None): _slice_start(2, 1),
     ("stablehlo.gather", 1): _indices("dimension_numbers", "start_index_map"),
@@ -135,7 +132,7 @@ INDEX_RULES: Final[Mapping[tuple[str, int | None], _Rule]] = {
 
 #: Rules by op and operand, ``None`` for any operand.
 _DOMAINS: Final[Mapping[tuple[str, int | None], _Rule]] = {
-    (name, number): INDEX_RULES[name, number] if kind == "index" else _plain(kind)
+    (name, number): INDEX_RULES[name, number] if kind == "index" else partial(_plain, Domain(kind))
     for name, traits in OP_TRAITS.items()
     for number, kind in traits.domains.items()
 }
@@ -253,12 +250,13 @@ def _integers(
     if domain.kind == "index":
         return chance.integers(0, min(domain.end, high + 1), shape)
     if domain.kind == "shift":
-        return chance.integers(0, _bits(dtype), shape)
+        return chance.integers(0, int(_about(dtype).bits), shape)
     drawn = chance.integers(max(low, -_LARGEST_INTEGER), min(high, _LARGEST_INTEGER) + 1, shape)
     return np.asarray(np.where(drawn == 0, 1, drawn)) if domain.kind in ("nonzero", "positive") else drawn
 
 
 def _about(dtype: np.dtype[Any]) -> Any:
+    """``bits`` may be fewer than those of its bytes."""
     import ml_dtypes
 
     return ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
@@ -267,11 +265,6 @@ def _about(dtype: np.dtype[Any]) -> Any:
 def _range(dtype: np.dtype[Any]) -> tuple[int, int]:
     about = _about(dtype)
     return int(about.min), int(about.max)
-
-
-def _bits(dtype: np.dtype[Any]) -> int:
-    """May be fewer than those of its bytes."""
-    return int(_about(dtype).bits)
 
 
 def _edges(dtype: np.dtype[Any], domain: Domain, drawing: Drawing) -> np.ndarray[Any, Any]:
@@ -298,7 +291,7 @@ def _suits(value: float, domain: Domain, dtype: np.dtype[Any]) -> bool:
     if value != value:
         return True
     if domain.kind == "shift":
-        return 0 <= value < _bits(dtype)
+        return 0 <= value < int(_about(dtype).bits)
     return {
         "nonzero": value != 0,
         "positive": value > 0,

@@ -74,14 +74,12 @@ class Disagreement:
 
     def __str__(self) -> str:
         others = [each for each in self.engines if each != self.alone]
-        agree = f"{listed(others)} agree, {self.alone} stands alone" if self.alone else self._pairs()
+        agree = " and ".join(f"{one} disagrees with {other}" for one, other in self.differing)
+        if self.alone:
+            agree = f"{listed(others)} agree, {self.alone} stands alone"
         (one, other), worst = next(iter(self.differing.items()))
         said = str(worst).removeprefix(f"output {self.place}: ")
         return f"{self.program}, output {self.place}, {self.inputs}: {agree}; {one} with {other}: {said}"
-
-    def _pairs(self) -> str:
-        """For the case that no engine stands alone."""
-        return " and ".join(f"{one} disagrees with {other}" for one, other in self.differing)
 
 
 @dataclass(frozen=True, slots=True)

@@ -279,20 +279,12 @@ def write_record(
     try:
         data = bytes(artifact)
         (made / ARTIFACT).write_bytes(data)
-        record = Record(
-            folder,
-            hashlib.sha256(data).hexdigest(),
-            str(artifact.version),
-            tuple(_store(made, "input", inputs)),
-            tuple(_store(made, "output", outputs)),
-            engine,
-            library,
-            tolerance,
-        )
+        stored = (tuple(_store(made, "input", inputs)), tuple(_store(made, "output", outputs)))
+        digest = hashlib.sha256(data).hexdigest()
+        record = Record(folder, digest, str(artifact.version), *stored, engine, library, tolerance)
         said = asdict(record)
         del said["folder"]
-        text = json.dumps({"format": FORMAT, **said}, indent=2)
-        (made / MANIFEST).write_text(f"{text}\n")
+        (made / MANIFEST).write_text(f"{json.dumps({'format': FORMAT, **said}, indent=2)}\n")
         made.chmod(0o755)
         if folder.exists():
             shutil.rmtree(folder)
@@ -369,11 +361,9 @@ def replay(record: Record, run: Callable[[Artifact, Sequence[Any]], tuple[Any, .
         return Replayed(record, compare_outputs(outputs, record.values(record.outputs), record.tolerance))
     except (GoldenError, OSError) as error:
         return Replayed(record, problem=str(error), readable=False)
-    except VhloToolsError as error:
-        return Replayed(record, problem=str(error))
     except MemoryError:
         return Replayed(record, problem="there is not enough memory for it")
-    except (ValueError, TypeError) as error:
+    except (VhloToolsError, ValueError, TypeError) as error:
         # Such as arrays of other shapes than the program has.
         return Replayed(record, problem=str(error))
 

@@ -15,7 +15,7 @@ from vhlo_tools.execution import Executable
 from vhlo_tools.findings import Finding
 from vhlo_tools.records import dataclass
 from vhlo_tools.verification.bisection import Divergence
-from vhlo_tools.verification.comparison import Comparison, Tolerance, compare
+from vhlo_tools.verification.comparison import Comparison, Tolerance, compare, copied
 from vhlo_tools.verification.drawing import Drawing
 
 if TYPE_CHECKING:
@@ -49,12 +49,8 @@ def drawings(
         if rounds is None and number > 1 and elapsed * number / (number - 1) > seconds:
             return
         scale = _SCALES[number % len(_SCALES)]
-        each = replace(
-            drawing,
-            seed=drawing.seed + number,
-            edges=drawing.edges or scale < 0,
-            scale=drawing.scale * abs(scale),
-        )
+        edges, scaled = drawing.edges or scale < 0, drawing.scale * abs(scale)
+        each = replace(drawing, seed=drawing.seed + number, edges=edges, scale=scaled)
         text = f"drawn from seed {each.seed}"
         if each.scale != 1:
             text += f", scale {each.scale:g}"
@@ -202,9 +198,10 @@ def verify_executables(
 def check_parameters(before: Executable, after: Executable) -> None:
     one, other = before.signature.parameters, after.signature.parameters
     if len(one) != len(other) or not all(map(_may_be, one, other)):
+        shown, others = (", ".join(map(str, shapes)) or "nothing" for shapes in (one, other))
         raise VerificationError(
-            f"{before.name} has the parameters {_listed(one)}, but {after.name} has {_listed(other)}: only programs "
-            f"with the same parameters can be compared"
+            f"{before.name} has the parameters {shown}, but {after.name} has {others}: only programs with the same "
+            f"parameters can be compared"
         )
 
 
@@ -224,8 +221,8 @@ def run_round(
     before: Executable, after: Executable, name: str, inputs: tuple[Any, ...], tolerance: Tolerance
 ) -> tuple[Round, Outputs, Outputs]:
     """``inputs`` are as :meth:`Executable.converted` returns them; the results of both programs are returned, too."""
-    expected = before.run(_copied(inputs))
-    kept = _copied(inputs)
+    expected = before.run(copied(inputs))
+    kept = copied(inputs)
     found = after.run(kept)
     outputs = compare_outputs(found, expected, tolerance)
     problems = [
@@ -235,7 +232,7 @@ def run_round(
     ]
     donated: tuple[Comparison, ...] = ()
     if numbers := {(each.parameter_number, each.parameter_index) for each in after.aliases}:
-        execution = after.execute(_copied(inputs), donate=numbers)
+        execution = after.execute(copied(inputs), donate=numbers)
         donated = compare_outputs(execution.outputs, expected, tolerance)
     return Round(name, outputs, donated, tuple(problems)), expected, found
 
@@ -259,13 +256,6 @@ def compare_outputs(
     return tuple(compared)
 
 
-def _copied(inputs: Sequence[Any]) -> list[Any]:
-    """Inputs may be donated."""
-    return [
-        None if each is None else _copied(each) if isinstance(each, tuple | list) else np.array(each) for each in inputs
-    ]
-
-
 def _leaves(values: tuple[Any, ...] | list[Any], place: str = "") -> Iterator[tuple[str, Any]]:
     for number, value in enumerate(values):
         if isinstance(value, tuple | list):
@@ -282,7 +272,3 @@ def _may_be(one: Shape, other: Shape) -> bool:
     if isinstance(one, Tuple) and isinstance(other, Tuple):
         return len(one.elements) == len(other.elements) and all(map(_may_be, one.elements, other.elements))
     return one == other
-
-
-def _listed(shapes: Sequence[Shape]) -> str:
-    return ", ".join(map(str, shapes)) or "nothing"

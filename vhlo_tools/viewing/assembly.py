@@ -17,7 +17,6 @@ from vhlo_tools.files import place, write_atomically
 from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
     from os import PathLike
 
     from vhlo_tools.viewing.programs import DifferenceContents, ProgramContents
@@ -44,18 +43,9 @@ ELK: Final = Library("elkjs", "0.12.1", "EPL-2.0", "https://github.com/kieler/el
 _SCRIPT: Final = "elk-worker.min.js"
 
 
-def _place() -> Traversable:
-    return resources.files("vhlo_tools.viewing").joinpath("elkjs", _SCRIPT)
-
-
-def has_layout_engine() -> bool:
-    """Without the library, pages have no picture of the graph."""
-    return _place().is_file()
-
-
 def layout_worker() -> bytes | None:
-    """Return the script that a page runs as a worker; ``None`` if it was not fetched."""
-    place = _place()
+    """Return the script that a page runs as a worker; without it, if it was not fetched, pages have no picture."""
+    place = resources.files("vhlo_tools.viewing").joinpath("elkjs", _SCRIPT)
     return place.read_bytes() if place.is_file() else None
 
 
@@ -67,25 +57,15 @@ def layout_worker() -> bytes | None:
 
 PageKind = Literal["program", "store", "difference"]
 
+_FRAME: Final = ("elements", "contents", "theme", "frame")
 #: The scripts of each kind of page; each needs only those before it.
 _SCRIPTS: Final[dict[PageKind, tuple[str, ...]]] = {
     "program": (
-        "elements",
-        "contents",
-        "theme",
-        "frame",
-        "folding",
-        "layout",
-        "picture",
-        "tree",
-        "details",
-        "explorer",
-        "timeline",
-        "tables",
-        "program",
+        *(*_FRAME, "folding", "layout", "picture"),
+        *("tree", "details", "explorer", "timeline", "tables", "program"),
     ),
-    "store": ("elements", "contents", "theme", "frame", "store"),
-    "difference": ("elements", "contents", "theme", "frame", "difference"),
+    "store": (*_FRAME, "store"),
+    "difference": (*_FRAME, "difference"),
 }
 _IMPORT: Final = re.compile(r"^import [^;]*;\n", re.MULTILINE)
 _EXPORT: Final = re.compile(r"^export (?=(?:async )?function|const|class|let)", re.MULTILINE)
@@ -121,7 +101,9 @@ class Page:
 
 
 def assembled(kind: PageKind, contents: ProgramContents | StoreContents | DifferenceContents) -> Page:
-    script = _script(kind)
+    # The modules as one.
+    sources = (_read(f"{name}.js") for name in _SCRIPTS[kind])
+    script = "\n".join(_EXPORT.sub("", _IMPORT.sub("", source)) for source in sources)
     style = _read("page.css")
     # Only graphs are laid out.
     worker = _packed_engine() if kind == "program" else ""
@@ -153,12 +135,6 @@ def _packed_engine() -> str:
 def _fields(record: Any) -> dict[str, Any]:
     """Convert a dataclass for JSON; `asdict` would copy a million numbers one by one."""
     return {each.name: getattr(record, each.name) for each in fields(record)}
-
-
-def _script(kind: PageKind) -> str:
-    """Return the modules of a kind of page as one."""
-    sources = (_read(f"{name}.js") for name in _SCRIPTS[kind])
-    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", source)) for source in sources)
 
 
 def _read(name: str) -> str:

@@ -43,19 +43,8 @@ class Columns:
     """The ops and values of a program."""
 
     __slots__ = (
-        "_inside",
-        "_numbers",
-        "_starts",
-        "blocks",
-        "first_operands",
-        "first_results",
-        "heads",
-        "kinds",
-        "locations",
-        "operands",
-        "regions",
-        "successors",
-        "value_types",
+        *("_inside", "_numbers", "_starts", "blocks", "first_operands", "first_results", "heads", "kinds"),
+        *("locations", "operands", "regions", "successors", "value_types"),
     )
 
     def __init__(self, program: Block) -> None:
@@ -214,7 +203,11 @@ def graph_columns(graph: ProgramGraph) -> GraphColumns:
     return GraphColumns(
         kinds=_kinds(graph, text),
         kind=list(columns.heads),
-        operands=_operands(graph),
+        operands=[
+            own - value
+            for op, own in enumerate(columns.first_results)
+            for value in columns.operands[columns.first_operands[op] : columns.first_operands[op + 1]]
+        ],
         blocks=[
             [
                 span.start,
@@ -264,16 +257,6 @@ def _kinds(graph: ProgramGraph, text: _Table[str]) -> list[list[object]]:
             [text(name.short), text(name.artifact), version_number(name.introduced), head.operands, types, attributes]
         )
     return rows
-
-
-def _operands(graph: ProgramGraph) -> list[int]:
-    columns = graph.columns
-    firsts, results, operands = columns.first_operands, columns.first_results, columns.operands
-    found: list[int] = []
-    for op in range(len(graph)):
-        own = results[op]
-        found += [own - value for value in operands[firsts[op] : firsts[op + 1]]]
-    return found
 
 
 def _stacks(graph: ProgramGraph, text: _Table[str]) -> tuple[list[list[int]], list[tuple[int, int]], list[int]]:

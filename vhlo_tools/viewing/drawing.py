@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from html import escape
 from typing import Any, Final
@@ -247,20 +247,17 @@ def svg_lines(picture: Picture, elkjs: str) -> Iterator[str]:
         '<path class="head" d="M0 0 8 4 0 8z"/></marker></defs>'
     )
     yield f'<rect class="ground" x="{-_PADDING:g}" y="{-_PADDING:g}" width="100%" height="100%"/>'
-    places = {each["id"]: each for each in _boxes_in(placed)}
+    places: dict[str, Mapping[str, Any]] = {}
+    pending = list(placed["children"])
+    while pending:
+        each = pending.pop()
+        places[each["id"]] = each
+        pending += each.get("children", ())
     for box in picture.root.walk():
         yield from _box(box, places[box.id])
     for arrow, edge in zip(picture.arrows, placed.get("edges", ()), strict=True):
         yield from _arrow(arrow, edge)
     yield "</svg>"
-
-
-def _boxes_in(placed: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    pending = list(placed["children"])
-    while pending:
-        each = pending.pop()
-        yield each
-        pending += each.get("children", ())
 
 
 def _box(box: Box, place: Mapping[str, Any]) -> Iterator[str]:
@@ -277,11 +274,8 @@ def _box(box: Box, place: Mapping[str, Any]) -> Iterator[str]:
 def _arrow(arrow: Arrow, edge: Mapping[str, Any]) -> Iterator[str]:
     for section in edge.get("sections", ()):
         points = [section["startPoint"], *section.get("bendPoints", ()), section["endPoint"]]
-        yield f'<path class="arrow" marker-end="url(#head)" d="M{_path(points)}"/>'
+        path = " ".join(f"{point['x']:.1f} {point['y']:.1f}" for point in points)
+        yield f'<path class="arrow" marker-end="url(#head)" d="M{path}"/>'
         if arrow.uses > 1:
             last = points[-1]
             yield f'<text x="{last["x"] + 4:.1f}" y="{last["y"] - 8:.1f}">{arrow.uses}</text>'
-
-
-def _path(points: Sequence[Mapping[str, float]]) -> str:
-    return " ".join(f"{point['x']:.1f} {point['y']:.1f}" for point in points)

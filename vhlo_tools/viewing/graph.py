@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from vhlo_tools.artifact import Artifact, Describer
 from vhlo_tools.bytecode import Frame, Operation, Places, Region, attributes_of, program_name, without_collection
 from vhlo_tools.printable import printable
-from vhlo_tools.records import dataclass
 from vhlo_tools.spec import find_op, find_op_version, minimum_version
-from vhlo_tools.viewing.columns import BlockSpan, Columns
+from vhlo_tools.viewing.columns import Columns
 from vhlo_tools.viewing.folding import Group, GroupKind, fold
 
 if TYPE_CHECKING:
@@ -47,29 +46,11 @@ class Edge(NamedTuple):
     operand: int  # the number of the operand
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
-    """One op; its texts are printable, because names in a program may contain anything."""
-
-    op: int
-    name: OpName
-    function: str | None  # the function that it is in, or that it is; None at the top
-    parent: int | None  # the op whose region it is in
-    region: int  # the number of that region
-    operands: tuple[Value, ...]
-    results: tuple[Value, ...]
-    types: tuple[str, ...]  # of its results, in StableHLO syntax
-    attributes: Mapping[str, str]  # as text by name; of large constants only type and size
-    features: tuple[OpFeature, ...]  # that this op needs, oldest first
-    introduced: Version | None  # the oldest version that has the op with these features; None if unknown
-    label: str | None  # the producer's name in its location, such as JAX's stack of names
-    stack: tuple[Frame, ...]  # calls in the user's source that led to it, its own line first
-
-
 class ProgramGraph:
     """The graph of a program. Ops, values and blocks are numbers; facts about them are read on demand.
 
-    Every property and method raises :class:`MalformedArtifactError` if the file is damaged.
+    Texts are printable, because names in a program may contain anything. Every property and method raises
+    :class:`MalformedArtifactError` if the file is damaged.
     """
 
     def __init__(self, artifact: Artifact) -> None:
@@ -90,25 +71,6 @@ class ProgramGraph:
         return len(self.columns)
 
     # Ops
-
-    def node(self, op: int) -> Node:
-        columns = self.columns
-        span = columns.blocks[columns.block_of(op)]
-        return Node(
-            op=op,
-            name=self.op_name(op),
-            function=self.function(op),
-            parent=span.op,
-            region=span.region,
-            operands=tuple(map(self.value, columns.operands_of(op))),
-            results=tuple(map(self.value, columns.results_of(op))),
-            types=tuple(map(self.type, columns.results_of(op))),
-            attributes=self.attributes(op),
-            features=self.features(op),
-            introduced=self.introduced(op),
-            label=self.label(op),
-            stack=self.stack(op),
-        )
 
     def op_name(self, op: int) -> OpName:
         return self._names[self.columns.kinds[self.columns.heads[op]].name]
@@ -233,11 +195,6 @@ class ProgramGraph:
 
     # Values
 
-    @property
-    def values(self) -> int:
-        """The number of values."""
-        return len(self.columns.value_types)
-
     def value(self, number: int) -> Value:
         owner = self.owners[number]
         if owner < 0:
@@ -269,11 +226,6 @@ class ProgramGraph:
         return owners
 
     # Folding
-
-    @property
-    def blocks(self) -> Sequence[BlockSpan]:
-        """Blocks in regions of an op come after the block of the op."""
-        return self.columns.blocks
 
     @cached_property
     def groups(self) -> Group:

@@ -106,11 +106,7 @@ class _Drawing:
         self._used = set(graph.columns.operands)
 
     def picture(self) -> Picture:
-        root = self._group(self._root)
-        return Picture(root, tuple(self._arrows()))
-
-    def _group(self, root: Group) -> Box:
-        """Return the box of a group, with its contents."""
+        root = self._root
         # From the innermost on, and not by recursion: groups may stand in each other as deep as regions do.
         groups = list(root.walk())
         for number, group in enumerate(groups):
@@ -125,7 +121,7 @@ class _Drawing:
                 if isinstance(member, Group):
                     del boxes[member]
         self._stand_in(root)
-        return boxes[root]
+        return Picture(boxes[root], tuple(self._arrows()))
 
     def _box(self, group: Group, boxes: dict[Group, Box], introduced: Version | None, is_newer: bool) -> Box:
         lines = (_cut(group.label), f"{group.size:,} op{'' if group.size == 1 else 's'}", *_since(introduced, is_newer))
@@ -206,7 +202,7 @@ class _Drawing:
         if value in self._of_argument:
             return self._of_argument[value]
         # Of a block that is folded: what stands for its op.
-        op = self._graph.blocks[~owner].op
+        op = self._graph.columns.blocks[~owner].op
         return None if op is None else self._of_op.get(op)
 
 

@@ -9,20 +9,17 @@ from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.artifact import outline_of
 from vhlo_tools.bytecode import attributes_of
-from vhlo_tools.findings import finding_as_json
 from vhlo_tools.printable import printable
 from vhlo_tools.records import dataclass
 from vhlo_tools.spec import Release, known_features, known_releases, known_versions, newest_version
-from vhlo_tools.viewing.columns import graph_columns, version_number
-from vhlo_tools.viewing.graph import program_graph
+from vhlo_tools.viewing.columns import GraphColumns, graph_columns, version_number
+from vhlo_tools.viewing.graph import ProgramGraph, program_graph
 
 if TYPE_CHECKING:
     from vhlo_tools.aliasing import ProgramAliases
     from vhlo_tools.artifact import Artifact, Difference, Function
     from vhlo_tools.findings import Finding
     from vhlo_tools.version import Version
-    from vhlo_tools.viewing.columns import GraphColumns
-    from vhlo_tools.viewing.graph import ProgramGraph
 
 # Contents of the page for a program, as plain data, which the page holds as JSON
 #
@@ -283,20 +280,10 @@ def _findings(findings: Iterable[Finding], graph: ProgramGraph) -> tuple[Finding
 
     rows = []
     for each in findings:
-        shown = finding_as_json(each)
-        rows.append(
-            FindingRow(
-                level=each.level,
-                feature=printable(each.feature),
-                message=each.message,
-                location=printable(shown["location"] or ""),
-                path=each.path or "",
-                introduced=version_number(each.introduced),
-                remedy=each.remedy or "",
-                count=each.count,
-                ops=found_in(each),
-            )
-        )
+        location = printable(str(each.location or ""))
+        said = (each.level, printable(each.feature), each.message, location, each.path or "")
+        introduced = version_number(each.introduced)
+        rows.append(FindingRow(*said, introduced, each.remedy or "", each.count, found_in(each)))
     return tuple(rows)
 
 
@@ -332,21 +319,13 @@ def _signature(entry: Function | None, aliases: ProgramAliases) -> tuple[tuple[V
     if entry is None:
         return (), ()
     donated = {each.parameter_number for each in aliases.declared.donors}
-    named = [*aliases.parameters, *[None] * (len(entry.arguments) - len(aliases.parameters))]
-    inputs = [
-        ValueRow(
-            printable((value.name if value else None) or ""),
-            printable(type_),
-            str(value.location) if value and value.location else "",
-            number in donated,
-        )
-        for number, (type_, value) in enumerate(zip(entry.arguments, named, strict=False))
-    ]
-    results = [*aliases.results, *[None] * (len(entry.results) - len(aliases.results))]
-    outputs = [
-        ValueRow(printable((value.name if value else None) or ""), printable(type_))
-        for type_, value in zip(entry.results, results, strict=False)
-    ]
+    inputs = []
+    for number, type_ in enumerate(entry.arguments):
+        value = aliases.parameters[number] if number < len(aliases.parameters) else None
+        name, location = (value.name or "", str(value.location or "")) if value else ("", "")
+        inputs.append(ValueRow(printable(name), printable(type_), location, number in donated))
+    names = [*(each.name or "" for each in aliases.results), *[""] * (len(entry.results) - len(aliases.results))]
+    outputs = (ValueRow(printable(name), printable(type_)) for type_, name in zip(entry.results, names, strict=False))
     return tuple(inputs), tuple(outputs)
 
 
@@ -386,8 +365,7 @@ def difference_contents(
             DifferenceRow(
                 each.kind,
                 printable(each.path),
-                None if each.before is None else printable(each.before),
-                None if each.after is None else printable(each.after),
+                *(None if text is None else printable(text) for text in (each.before, each.after)),
             )
             for each in differences
         ),

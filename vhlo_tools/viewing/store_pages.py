@@ -101,10 +101,12 @@ def store_contents(files: Iterable[StoreFile], features: Mapping[str, int], *, n
     readers = _readers(dated, today)
     # The last of each package counts.
     newest = {each.package: each for each in readers}.values()
+    coming = min((day for day in ends if day >= str(today)), default=None)
+    following = f"{coming} ({ends[coming]:,})" if coming else "no known day"
     lines = (
         ("Files", f"{len(all_files):,}, of which {len(dated):,} are artifacts or jax.export files"),
         ("Read by", ", ".join(f"{each.package} {each.release}: {each.reads:,}" for each in newest)),
-        ("Windows", f"{past:,} have left theirs; the next leave on {_next(ends, today)}"),
+        ("Windows", f"{past:,} have left theirs; the next leave on {following}"),
         ("Held back by", _shortly(blockers) or "nothing: all can be for any version"),
         ("Unreadable", f"{unreadable:,}"),
     )
@@ -182,11 +184,6 @@ def _number(holder: Mapping[str, object], key: str) -> int:
     return found if isinstance(found, int) else 0
 
 
-def _next(ends: Mapping[str, int], today: date) -> str:
-    coming = min((day for day in ends if day >= str(today)), default=None)
-    return f"{coming} ({ends[coming]:,})" if coming else "no known day"
-
-
 def _tally(groups: Iterable[tuple[str, list[int]]]) -> tuple[TallyRow, ...]:
     return tuple(TallyRow(printable(what), len(sizes), sum(sizes)) for what, sizes in groups)
 
@@ -195,16 +192,11 @@ def _blockers(features: Mapping[str, int]) -> tuple[BlockerRow, ...]:
     known = {each.id: each for each in known_features()}
     rows = []
     for feature, number in sorted(features.items(), key=lambda item: (-item[1], item[0])):
-        held = known.get(feature)
-        rows.append(
-            BlockerRow(
-                printable(feature),
-                held.title if held else printable(feature),
-                version_number(held.introduced) if held else -1,
-                number,
-                held.remedy if held else "",
-            )
-        )
+        held, shown = known.get(feature), printable(feature)
+        if held is None:
+            rows.append(BlockerRow(shown, shown, -1, number, ""))
+        else:
+            rows.append(BlockerRow(shown, held.title, version_number(held.introduced), number, held.remedy))
     return tuple(rows)
 
 

@@ -237,7 +237,9 @@ _DEFINED: Final[Mapping[str, tuple[str, ...]]] = {
     "MLIRFailure": ("diagnostics",),
 }
 _CLASSES: Final[Mapping[str, type[BaseException]]] = {
-    class_.__name__: class_ for class_ in (*(getattr(errors, name) for name in errors.__all__), MLIRFailure, XlaFailure)
+    class_.__name__: class_
+    for class_ in (*vars(errors).values(), MLIRFailure, XlaFailure)
+    if isinstance(class_, type) and issubclass(class_, Exception) and not class_.__name__.startswith("_")
 }
 #: The attributes of each, those of its bases included.
 _ATTRIBUTES: Final = {
