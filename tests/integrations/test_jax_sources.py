@@ -66,10 +66,7 @@ def test_a_typed_key_is_an_argument_of_one_device() -> None:
     jitted = jax.jit(lambda key, x: x + jax.random.normal(key, x.shape))
     for source in sources(jitted, jax.random.key(1), X).values():
         artifact = vt.serialize(source, "0.9.0")
-        assert messages(artifact)[:2] == [
-            "sdy.mesh was removed",
-            "sdy.sharding_constraint was replaced by its operand",
-        ]
+        assert messages(artifact)[:2] == ["sdy.mesh was removed", "sdy.sharding_constraint was replaced by its operand"]
         (found,) = vt.run(artifact, [np.asarray(jax.random.key_data(jax.random.key(1))), X])
         np.testing.assert_allclose(found, jitted(jax.random.key(1), X), rtol=1e-5)
 

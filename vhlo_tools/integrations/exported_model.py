@@ -96,11 +96,9 @@ def fixed_shapes(
 
 
 def _fixed(sizes: OpenShape, name: str, batch_size: int | None, wanted: Sequence[int] | None) -> tuple[int, ...]:
-    shown = (
-        "any shape"
-        if sizes is None
-        else f"the shape ({', '.join('?' if each is None else str(each) for each in sizes)})"
-    )
+    shown = "any shape"
+    if sizes is not None:
+        shown = f"the shape ({', '.join('?' if each is None else str(each) for each in sizes)})"
     if wanted is not None:
         fits = sizes is None or len(sizes) == len(wanted)
         if not fits or any(each not in (None, size) for each, size in zip(sizes or (), wanted, strict=False)):
@@ -157,10 +155,8 @@ def bind_arguments(artifact: Artifact, values: Mapping[str, np.ndarray[Any, Any]
 
 def _forms(value: np.ndarray[Any, Any]) -> tuple[Form, View, View]:
     """Return the form in which artifacts store a value, the bytes of all its elements, and the bytes in that form."""
-    import numpy as np
-
-    data = memoryview(np.ascontiguousarray(value).reshape(-1).view(np.uint8).data) if value.size else memoryview(b"")
-    if value.dtype != np.bool_ or not value.size:
+    data = _bytes_of(value)
+    if value.dtype.name != "bool" or not value.size:
         return "whole", data, data
     # MLIR reads one byte of equal bits as a splat, and any other number of bytes as packed bits.
     if value.all() or not value.any():
@@ -268,10 +264,11 @@ def serialize_module(
     return artifact.retargeted(wanted.version).with_findings(artifact.findings)
 
 
-def _tensor(value: np.ndarray[Any, Any]) -> StoredTensor:
+def _bytes_of(value: np.ndarray[Any, Any]) -> memoryview:
     import numpy as np
 
-    whole = np.ascontiguousarray(value)
-    data = memoryview(whole.reshape(-1).view(np.uint8).data) if whole.size else memoryview(b"")
-    # `ascontiguousarray` turns scalars into vectors.
-    return StoredTensor(element_named(str(whole.dtype)), whole.dtype.itemsize, np.shape(value), "whole", data)
+    return memoryview(np.ascontiguousarray(value).reshape(-1).view(np.uint8).data) if value.size else memoryview(b"")
+
+
+def _tensor(value: np.ndarray[Any, Any]) -> StoredTensor:
+    return StoredTensor(element_named(str(value.dtype)), value.dtype.itemsize, value.shape, "whole", _bytes_of(value))

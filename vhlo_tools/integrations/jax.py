@@ -10,9 +10,8 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from vhlo_tools.artifact import JaxContainer
-from vhlo_tools.compat import AllowRelaxed, Expand, expansion_policy
+from vhlo_tools.compat import AllowRelaxed, Expand, Library, Target, expansion_policy, resolve_target
 from vhlo_tools.files import Buffer, decode_jax_export, read_signature
-from vhlo_tools.integrations.jax_targets import resolved_target
 from vhlo_tools.spec import is_newer_than_data
 from vhlo_tools.version import Version
 
@@ -42,6 +41,17 @@ if not TYPE_CHECKING:
         from vhlo_tools.integrations import jax_export
 
         return getattr(jax_export, name)
+
+
+def resolved_target(target: str | Version, as_of: date | None, provider: str | None) -> Target:
+    """The bindings are loaded only for targets that refer to them."""
+
+    def library() -> Library:
+        from vhlo_tools.bindings import get_provider
+
+        return get_provider(provider).library
+
+    return resolve_target(str(target), library, as_of=as_of).specified(library)
 
 
 def open_export(source: JaxSource, *, name: str | None = None) -> JaxContainer:

@@ -39,12 +39,7 @@ _REMEDY: Final = (
 
 
 def dropped_donations(
-    artifact: Artifact,
-    args_info: Any,
-    kept: Collection[int],
-    *,
-    before: int = 0,
-    names: Sequence[str] | None = None,
+    artifact: Artifact, args_info: Any, kept: Collection[int], *, before: int = 0, names: Sequence[str] | None = None
 ) -> list[Finding]:
     """Return a warning for each argument whose donation jax dropped: ``main`` keeps it without one, or lacks it.
 
@@ -65,16 +60,14 @@ def dropped_donations(
         if not info.donated or number in given:
             continue
         why = "no output can overwrite it" if number is not None else "the function does not use it"
-        called = _called(jax, path) if names is None else names[argument - before]
+        if names is not None:
+            called = names[argument - before]
+        else:
+            # As jax writes it in files: ``args[0]['w']``, ``kwargs['x']``.
+            called = f"{'kwargs' if path[0].idx else 'args'}{jax.tree_util.keystr(tuple(path[1:]))}"
         message = f"{called}, {info.dtype}{list(info.shape)}, is donated, but jax dropped the donation: {why}"
         found.append(finding_of(program, DROPPED, number, message, _REMEDY))
     return found
-
-
-def _called(jax: Any, path: Any) -> str:
-    """Return the name of an argument as jax writes it in files: ``args[0]['w']``, ``kwargs['x']``."""
-    first, *rest = path
-    return f"{'kwargs' if first.idx else 'args'}{jax.tree_util.keystr(tuple(rest))}"
 
 
 # Functions of JAX as functions of arrays only, with names for their inputs, outputs and weights
@@ -97,10 +90,6 @@ class ArrayFunction:
     donated: tuple[int, ...]  # indices
     outputs: list[str] = field(default_factory=list)  # ``result['loss']``; filled when traced
     weights: dict[str, Any] = field(default_factory=dict)  # the last arguments; empty if all are inputs
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return self.names[: len(self.names) - len(self.weights)]
 
 
 def exclude_from_locations() -> None:
@@ -192,8 +181,8 @@ def with_weights(function: ArrayFunction, fn: Callable[..., Any]) -> ArrayFuncti
 
     closed = jax.jit(function.function).trace(*function.values).jaxpr
     names = dict(_named_arrays(fn))
-    held = {key: value for key, value in _constants(closed) if key in names}
-    weights = {names[key]: np.asarray(value) for key, value in held.items()}
+    held = {key: np.asarray(value) for key, value in _constants(closed) if key in names}
+    weights = {names[key]: value for key, value in held.items()}
     keys = list(held)
 
     def hoisted(*values: Any) -> list[Any]:
@@ -340,7 +329,7 @@ def open_lowered(
     name: str | None = None,
     **options: Unpack[ExportOptions],
 ) -> ExportedModel:
-    """Export a ``jax.stages.Lowered``; implements :class:`vhlo_tools.api.frontends.Exporter`.
+    """Export a ``jax.stages.Lowered``.
 
     The findings list dropped donations. ``weights="arguments"`` is refused: the function itself decides.
     """

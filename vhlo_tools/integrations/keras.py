@@ -86,15 +86,6 @@ _PURPOSE: Final = "exporting a Keras model"
 
 
 @dataclass(frozen=True, slots=True)
-class _Settings:
-    """The settings for writing an artifact, common to all backends."""
-
-    target: str | Version
-    name: str
-    options: ExportOptions
-
-
-@dataclass(frozen=True, slots=True)
 class _Argument:
     shape: tuple[int, ...]
     dtype: str  # Keras's name
@@ -138,8 +129,9 @@ def export(
     arguments, inputs, arguments_of_model = _inputs(keras, model, example_inputs, batch_size, shapes or {}, name)
     _build(keras, model, arguments_of_model(arguments), name)
     variables = list(model.weights)
-    values = {
-        path: _array(keras, variable)
+    # Copies, because the model may be trained further; of the tensors, for a variable of TensorFlow would warn.
+    values: dict[str, np.ndarray[Any, Any]] = {
+        path: keras.ops.convert_to_numpy(keras.ops.copy(variable.value))
         for path, variable in zip(unique((each.path for each in variables), inputs), variables, strict=True)
     }
     arguments += [_Argument(tuple(each.shape), keras.backend.standardize_dtype(each.dtype)) for each in variables]
@@ -149,19 +141,22 @@ def export(
         """Call the model with its inputs and its weights, and record the names of its outputs."""
         inside = dict(zip(map(id, variables), tensors[len(inputs) :], strict=True))
         # Variables that are not weights, such as the state of a random generator, have no effect in inference.
-        states = [[inside.get(id(each), each.value) for each in group] for group in _groups(model)]
-        given, keywords = arguments_of_model(tensors[: len(inputs)]), _options(model)
-        result, _ = model.stateless_call(*states, *given, **keywords)
+        groups = (model.trainable_variables, model.non_trainable_variables)
+        states = [[inside.get(id(each), each.value) for each in group] for group in groups]
+        parameters = inspect.signature(model.call).parameters.values()
+        told = any(each.name == "training" or each.kind is each.VAR_KEYWORD for each in parameters)
+        given = arguments_of_model(tensors[: len(inputs)])
+        result, _ = model.stateless_call(*states, *given, **({"training": False} if told else {}))
         leaves = keras.tree.flatten_with_path(result)
         outputs[:] = unique(joined((tuple(map(str, path)) for path, _ in leaves), "output"))
         return tuple(leaf for _, leaf in leaves)
 
-    settings = _Settings(target, name, options)
+    writing: Any = {"target": target, "name": name, **options}
     backend = keras.backend.backend()
     if backend not in _BACKENDS:
         raise InvalidProgramError(f"Keras runs on {backend}: expected one of {', '.join(_BACKENDS)} as its backend")
     with recorded_draws() as draws:
-        artifact = _BACKENDS[backend](flat, arguments, settings)
+        artifact = _BACKENDS[backend](flat, arguments, writing)
     artifact = artifact.with_findings([*draws, *artifact.findings])
     exported = ExportedModel.named(artifact, inputs, tuple(outputs), values)
     return exported if weights == "arguments" else exported.bound()
@@ -186,7 +181,11 @@ def _inputs(
         tensors = list(getattr(model, "inputs", None) or ())
         if not tensors:
             raise InvalidProgramError(f"{name} does not specify its inputs: give an example of each")
-        structure = [_structure_of(model, tensors)]
+        try:
+            structure = [model.input]
+        except AttributeError:
+            # A Sequential model, which has one input.
+            structure = [tensors[0] if len(tensors) == 1 else tensors]
         names = [each.name for each in tensors]
     unnamed = [each for each in tensors if not (hasattr(each, "shape") and hasattr(each, "dtype"))]
     if unnamed:
@@ -207,14 +206,6 @@ def _inputs(
     return found, named, packed
 
 
-def _structure_of(model: Any, tensors: Sequence[Any]) -> Any:
-    try:
-        return model.input
-    except AttributeError:
-        # A Sequential model, which has one input.
-        return tensors[0] if len(tensors) == 1 else list(tensors)
-
-
 def _build(keras: Any, model: Any, inputs: Sequence[Any], name: str) -> None:
     """Make a model create its weights, if it is not built yet."""
     if model.built:
@@ -225,29 +216,10 @@ def _build(keras: Any, model: Any, inputs: Sequence[Any], name: str) -> None:
         raise InvalidProgramError(f"Keras cannot build {name}: {_first_line(error)}") from error
 
 
-def _groups(model: Any) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Return the variables of a model in the form that ``stateless_call`` accepts."""
-    return model.trainable_variables, model.non_trainable_variables
-
-
-def _options(model: Any) -> dict[str, bool]:
-    """Return the keyword argument for inference mode, if the ``call`` of the model accepts it."""
-    parameters = inspect.signature(model.call).parameters.values()
-    told = any(each.name == "training" or each.kind is each.VAR_KEYWORD for each in parameters)
-    return {"training": False} if told else {}
-
-
-def _array(keras: Any, variable: Any) -> np.ndarray[Any, Any]:
-    """Return a copy of a weight, because the model may be trained further."""
-    # The tensor is copied first: converting a TensorFlow variable to an array emits a warning.
-    value: np.ndarray[Any, Any] = keras.ops.convert_to_numpy(keras.ops.copy(variable.value))
-    return value
-
-
 _Flat = Callable[..., tuple[Any, ...]]
 
 
-def _through_jax(flat: _Flat, arguments: Sequence[_Argument], settings: _Settings) -> Artifact:
+def _through_jax(flat: _Flat, arguments: Sequence[_Argument], writing: Any) -> Artifact:
     require_extra("jax", f"{_PURPOSE} on JAX", "jax")
     import jax
 
@@ -258,11 +230,11 @@ def _through_jax(flat: _Flat, arguments: Sequence[_Argument], settings: _Setting
     try:
         module = jitted.lower(*specs).compiler_ir("stablehlo")
     except Exception as error:
-        raise InvalidProgramError(f"JAX cannot trace {settings.name}: {_first_line(error)}") from error
-    return serialize_module(module, settings.target, name=settings.name, **settings.options)
+        raise InvalidProgramError(f"JAX cannot trace {writing['name']}: {_first_line(error)}") from error
+    return serialize_module(module, **writing)
 
 
-def _through_tensorflow(flat: _Flat, arguments: Sequence[_Argument], settings: _Settings) -> Artifact:
+def _through_tensorflow(flat: _Flat, arguments: Sequence[_Argument], writing: Any) -> Artifact:
     require_extra("tensorflow", f"{_PURPOSE} on TensorFlow", "tensorflow")
     import tensorflow as tf
 
@@ -270,17 +242,10 @@ def _through_tensorflow(flat: _Flat, arguments: Sequence[_Argument], settings: _
 
     specs = [tf.TensorSpec(each.shape, each.dtype) for each in arguments]
     # The tensors that it captures beside its arguments are not weights.
-    return tensorflow.export(
-        tf.function(flat, autograph=False),
-        *specs,
-        target=settings.target,
-        weights="constants",
-        name=settings.name,
-        **settings.options,
-    ).artifact
+    return tensorflow.export(tf.function(flat, autograph=False), *specs, weights="constants", **writing).artifact
 
 
-def _through_torch(flat: _Flat, arguments: Sequence[_Argument], settings: _Settings) -> Artifact:
+def _through_torch(flat: _Flat, arguments: Sequence[_Argument], writing: Any) -> Artifact:
     require_extra("torch", f"{_PURPOSE} on PyTorch", "torch")
     import keras
     import torch
@@ -295,17 +260,10 @@ def _through_torch(flat: _Flat, arguments: Sequence[_Argument], settings: _Setti
 
     examples = [keras.ops.zeros(each.shape, each.dtype) for each in arguments]
     with torch.no_grad():
-        return export_module(
-            Flat(),
-            examples,
-            target=settings.target,
-            weights="constants",
-            name=settings.name,
-            **settings.options,
-        ).artifact
+        return export_module(Flat(), examples, weights="constants", **writing).artifact
 
 
-_BACKENDS: Final[dict[str, Callable[[_Flat, Sequence[_Argument], _Settings], Artifact]]] = {
+_BACKENDS: Final[dict[str, Callable[[_Flat, Sequence[_Argument], Any], Artifact]]] = {
     "jax": _through_jax,
     "tensorflow": _through_tensorflow,
     "torch": _through_torch,

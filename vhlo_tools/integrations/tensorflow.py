@@ -9,7 +9,7 @@ may overwrite its argument, as the aliases of the artifact state.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
@@ -89,7 +89,8 @@ def export(
     traced = _traced(tf, function, arguments, name)
     call = _SignatureCall.of(tf, traced, name)
     declared = [spec.shape for spec in call.specs]
-    given = [each for each in map(_shape_of, tf.nest.flatten(arguments)) if each is not None]
+    # Python values have no shape.
+    given = [leaf.shape for leaf in tf.nest.flatten(arguments) if getattr(leaf, "shape", None) is not None]
     if len(given) == len(declared):
         declared = [tf.TensorShape(own).merge_with(shape) for own, shape in zip(given, declared, strict=True)]
     open_shapes = {
@@ -101,7 +102,8 @@ def export(
     ]
 
     def flat(*inputs: Any) -> Any:
-        return traced(*call.positional(tf, inputs), **call.keywords(tf, inputs))
+        positional, keywords = call.filled(tf, inputs)
+        return traced(*positional, **keywords)
 
     # TensorFlow exposes only the program of a tf.function; all arguments of this one are tensors of known shape.
     compiled = tf.function(flat, jit_compile=True, autograph=False)
@@ -183,19 +185,10 @@ def export_saved_model(
 
 
 def open_saved_model(
-    source: ProgramSource,
-    target: str | Version,
-    *,
-    weights: Literal["arguments", "constants"],
-    name: str | None = None,
-    signature: str = SERVING,
-    batch_size: int | None = None,
-    **options: Unpack[ExportOptions],
+    source: ProgramSource, target: str | Version, *, signature: str = SERVING, **options: Any
 ) -> ExportedModel:
-    """Implements :class:`vhlo_tools.api.frontends.Exporter`."""
-    return export_saved_model(
-        str(source), signature, target=target, weights=weights, batch_size=batch_size, name=name, **options
-    )
+    """As :func:`export_saved_model`, for :data:`vhlo_tools.api.frontends.FRONTENDS`."""
+    return export_saved_model(str(source), signature, target=target, **options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,13 +220,7 @@ class _SignatureCall:
                 outputs.append(path)
         return cls(structure, tuple(specs), unique(names), unique(outputs))
 
-    def positional(self, tf: Any, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        return self._filled(tf, inputs)[0]
-
-    def keywords(self, tf: Any, inputs: Sequence[Any]) -> dict[str, Any]:
-        return self._filled(tf, inputs)[1]
-
-    def _filled(self, tf: Any, inputs: Sequence[Any]) -> _Structure:
+    def filled(self, tf: Any, inputs: Sequence[Any]) -> _Structure:
         rest = iter(inputs)
         leaves = [next(rest) if isinstance(leaf, tf.TypeSpec) else leaf for leaf in tf.nest.flatten(self.structure)]
         filled: _Structure = tf.nest.pack_sequence_as(self.structure, leaves)
@@ -265,11 +252,6 @@ def _check_type(tf: Any, leaf: Any, dense: Any, what: str, name: str) -> None:
     if kind is not None:
         finding = Finding("tensorflow_type", "error", "type", f"{what} is a {kind}, which StableHLO does not support")
         raise UnsupportedFeatureError(f"{name} cannot be written as a portable artifact", [finding])
-
-
-def _shape_of(leaf: Any) -> Any:
-    """Python values have no shape."""
-    return getattr(leaf, "shape", None)
 
 
 def _traced(tf: Any, function: Callable[..., Any], arguments: Sequence[Any], name: str) -> Any:
@@ -318,7 +300,8 @@ def _captured(
     """Return the captured tensors and variables by name, in the order of the arguments."""
     variables = {id(each.handle): each for each in known}
     names, values = [], []
-    for inner, tensor in _captures(concrete):
+    inside, outside = concrete.graph.inputs, concrete.captured_inputs
+    for inner, tensor in zip(inside[len(inside) - len(outside) :], outside, strict=True):
         variable = variables.get(id(tensor))
         if variable is None and tensor.dtype.name in ("resource", "variant", "string"):
             findings = [
@@ -338,13 +321,6 @@ def _captured(
         names.append("captured" if variable is None else called[id(tensor)])
         values.append(tensor.numpy() if variable is None else variable.numpy())
     return dict(zip(unique(names, taken), values, strict=True))
-
-
-def _captures(concrete: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield each captured tensor in the function's graph, and the tensor outside of it."""
-    outside = concrete.captured_inputs
-    inside = concrete.graph.inputs
-    yield from zip(inside[len(inside) - len(outside) :], outside, strict=True)
 
 
 def _updated(artifact: Artifact, call: _SignatureCall, weights: Sequence[str], name: str) -> list[str]:

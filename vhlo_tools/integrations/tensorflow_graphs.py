@@ -30,33 +30,14 @@ _IN_FILE: Final = re.compile(r'^(?P<alias>#loc\d*) = loc\("[^"\\]*":\d+:\d+\)$',
 _FUSED: Final = re.compile(r"loc\(fused\[(?P<name>#loc\d*), (?P<file>#loc\d*)\]\)")
 
 #: Ops that take the seed, which the compiled program does not have, from a state of the process.
-_SEEDED_BY_PROCESS: Final = frozenset(
-    {
-        "Multinomial",
-        "ParameterizedTruncatedNormal",
-        "RandomGamma",
-        "RandomPoisson",
-        "RandomPoissonV2",
-        "RandomShuffle",
-        "RandomStandardNormal",
-        "RandomUniform",
-        "RandomUniformInt",
-        "TruncatedNormal",
-    }
+_SEEDED_BY_PROCESS: Final = (
+    *("Multinomial", "ParameterizedTruncatedNormal", "RandomGamma", "RandomPoisson", "RandomPoissonV2"),
+    *("RandomShuffle", "RandomStandardNormal", "RandomUniform", "RandomUniformInt", "TruncatedNormal"),
 )
 #: Ops that read the state of a ``tf.random.Generator``, a variable, and move it on.
-_SEEDED_BY_VARIABLE: Final = frozenset(
-    {
-        "NonDeterministicInts",
-        "RngReadAndSkip",
-        "RngSkip",
-        "StatefulRandomBinomial",
-        "StatefulStandardNormalV2",
-        "StatefulTruncatedNormal",
-        "StatefulUniform",
-        "StatefulUniformFullInt",
-        "StatefulUniformInt",
-    }
+_SEEDED_BY_VARIABLE: Final = (
+    *("NonDeterministicInts", "RngReadAndSkip", "RngSkip", "StatefulRandomBinomial", "StatefulStandardNormalV2"),
+    *("StatefulTruncatedNormal", "StatefulUniform", "StatefulUniformFullInt", "StatefulUniformInt"),
 )
 _STATELESS: Final = "use an op that takes its seed, such as tf.random.stateless_normal, with the seed as an input"
 
@@ -86,7 +67,7 @@ class FunctionGraphs:
     def users(self, tensor: Any) -> Iterator[Any]:
         """Yield the ops that use a tensor of the outermost graph, also in functions that they call."""
         for op in tensor.consumers():
-            called = [graph for _, graph in _called(op)]
+            called = list(_called(op))
             if not called:
                 yield op
             for graph in called:
@@ -98,7 +79,7 @@ class FunctionGraphs:
         """Yield a finding for each line that draws random numbers from a state."""
         drawn: dict[tuple[str, SourceLocation | None], int] = defaultdict(int)
         for op in self.ops():
-            if op.type in _SEEDED_BY_PROCESS | _SEEDED_BY_VARIABLE:
+            if op.type in (*_SEEDED_BY_PROCESS, *_SEEDED_BY_VARIABLE):
                 drawn[op.type, _user_place(op)] += 1
         for (kind, place), count in drawn.items():
             if kind in _SEEDED_BY_PROCESS:
@@ -106,39 +87,29 @@ class FunctionGraphs:
                     f"{kind} becomes stablehlo.rng, which has no seed, not even one that is given: every engine draws "
                     f"other numbers, at each call"
                 )
-                yield Finding("random_state", "warning", "op", message, kind, place, remedy=_STATELESS, count=count)
+                remedy = _STATELESS
             else:
                 message = (
                     f"{kind} reads the state of a random generator and moves it on: the state is an argument of the "
                     f"program, and its next value a result"
                 )
                 remedy = "pass the state that a call returns to the next call, or every call draws the same numbers"
-                yield Finding("random_state", "warning", "op", message, kind, place, remedy=remedy, count=count)
+            yield Finding("random_state", "warning", "op", message, kind, place, remedy=remedy, count=count)
 
 
 def explained_refusal(message: str, graphs: FunctionGraphs) -> Iterator[Finding]:
     """Yield a finding for each op that XLA refuses to compile, by TensorFlow's error message."""
     for op, place in dict.fromkeys(_without_kernel(message, graphs)):
-        yield Finding(
-            "tensorflow_op",
-            "error",
-            "op",
-            f"{op} is an op that XLA cannot compile",
-            op=op,
-            location=place,
-            remedy="move it out of the exported function",
-        )
+        message, remedy = f"{op} is an op that XLA cannot compile", "move it out of the exported function"
+        yield Finding("tensorflow_op", "error", "op", message, op, place, remedy=remedy)
     for match in _NOT_CONSTANT.finditer(message):
-        yield Finding(
-            "tensorflow_op",
-            "error",
-            "op",
-            f"input {match['input']} of {match['op']} depends on an input of the function: XLA needs "
-            f"its value to compile the op",
-            op=match["op"],
-            location=graphs.place(match["node"]),
-            remedy="make it a Python value or a constant, or move the op out of the exported function",
+        message = (
+            f"input {match['input']} of {match['op']} depends on an input of the function: XLA needs its value to "
+            f"compile the op"
         )
+        remedy = "make it a Python value or a constant, or move the op out of the exported function"
+        place = graphs.place(match["node"])
+        yield Finding("tensorflow_op", "error", "op", message, match["op"], place, remedy=remedy)
 
 
 def _without_kernel(message: str, graphs: FunctionGraphs) -> Iterator[tuple[str, SourceLocation | None]]:
@@ -166,13 +137,12 @@ def with_user_locations(text: str, graphs: FunctionGraphs) -> str:
         if name is None or match["file"] not in files:
             return match[0]
         place = graphs.place(name)
-        return f'loc("{name}")' if place is None else f'loc("{name}"("{_quoted(place.file)}":{place.line}:0))'
+        if place is None:
+            return f'loc("{name}")'
+        file = place.file.replace("\\", "\\\\").replace('"', '\\"')
+        return f'loc("{name}"("{file}":{place.line}:0))'
 
     return _FUSED.sub(replaced, text)
-
-
-def _quoted(file: str) -> str:
-    return file.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _graphs(graph: Any, seen: set[int]) -> Iterator[Any]:
@@ -182,16 +152,16 @@ def _graphs(graph: Any, seen: set[int]) -> Iterator[Any]:
     seen.add(id(graph))
     yield graph
     for op in graph.get_operations():
-        for _, inner in _called(op):
+        for inner in _called(op):
             yield from _graphs(inner, seen)
 
 
-def _called(op: Any) -> Iterator[tuple[str, Any]]:
+def _called(op: Any) -> Iterator[Any]:
     for value in op.node_def.attr.values():
         references: Iterable[Any] = [value.func] if value.HasField("func") else value.list.func
         for reference in references:
             try:
-                yield reference.name, op.graph._get_function(reference.name).graph
+                yield op.graph._get_function(reference.name).graph
             except (AttributeError, KeyError, ValueError):
                 # A function that was loaded has no graph; nor has one of a release that keeps them elsewhere.
                 continue

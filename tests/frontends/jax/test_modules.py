@@ -84,10 +84,7 @@ def test_modules_and_states_as_they_are(fn: Any, args: Any) -> None:
     ("fn", "names"),
     [
         (MLP, {f"layers.{at}.{name}" for at in range(3) for name in ("weight", "bias")}),
-        (
-            lambda x: LINEN.apply(VARIABLES, x),
-            {f"VARIABLES.{each}" for each in DENSE},
-        ),
+        (lambda x: LINEN.apply(VARIABLES, x), {f"VARIABLES.{each}" for each in DENSE}),
         (LINEN.bind(VARIABLES), DENSE),
         (NNX, {"linear.kernel.value", "linear.bias.value"}),
     ],

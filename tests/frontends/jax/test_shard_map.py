@@ -89,8 +89,7 @@ def test_devices_get_what_they_get_from_jax(body: str, engine: EngineChoice, wri
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
-    ("partitioner", "name"),
-    [(partitioner, name) for partitioner in PARTITIONERS for name in (*BODIES, *WHOLE)],
+    ("partitioner", "name"), [(partitioner, name) for partitioner in PARTITIONERS for name in (*BODIES, *WHOLE)]
 )
 def test_the_whole_is_what_jax_makes_of_it(partitioner: str, name: str, engine: EngineChoice, written: Path) -> None:
     program, x = written / f"{partitioner} {name}.mlir", np.load(written / "x.npy")

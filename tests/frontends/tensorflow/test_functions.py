@@ -212,10 +212,7 @@ def test_shapes_that_are_open_take_sizes() -> None:
         return tf.linalg.matvec(matrix, vector)
 
     matrix, vector = normal(2, 3), normal(3)
-    for options in (
-        {"shapes": {"matrix": (2, 3), "vector": (3,)}},
-        {"shapes": {"matrix": (2, 3)}, "batch_size": 3},
-    ):
+    for options in ({"shapes": {"matrix": (2, 3), "vector": (3,)}}, {"shapes": {"matrix": (2, 3)}, "batch_size": 3}):
         check_model(partial(exported, function, **options), [matrix, vector], [matrix @ vector], 1e-5)
     # The shapes of arguments are more than those of the signature.
     check_model(partial(exported, function, matrix, vector), [matrix, vector], [matrix @ vector], 1e-5)

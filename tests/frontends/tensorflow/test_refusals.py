@@ -62,10 +62,7 @@ def test_ops_that_xla_does_not_have(function: Callable[..., Any], op: str) -> No
 
 @pytest.mark.parametrize(
     ("function", "op"),
-    [
-        (lambda x: tf.reshape(x, tf.cast(x[:2], tf.int32)), "Reshape"),
-        (lambda x: tf.range(x[0]), "Range"),
-    ],
+    [(lambda x: tf.reshape(x, tf.cast(x[:2], tf.int32)), "Reshape"), (lambda x: tf.range(x[0]), "Range")],
 )
 def test_shapes_that_depend_on_values(function: Callable[..., Any], op: str) -> None:
     with pytest.raises(vt.UnsupportedFeatureError) as caught:

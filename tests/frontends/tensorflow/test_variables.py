@@ -147,10 +147,7 @@ def test_weights_become_constants() -> None:
 def test_values_of_every_type_become_constants(value: np.ndarray[Any, Any]) -> None:
     variable = tf.Variable(value, name="value")
     check_model(
-        lambda target: export(lambda: tf.identity(variable), target=target, weights="constants"),
-        [],
-        [value],
-        0,
+        lambda target: export(lambda: tf.identity(variable), target=target, weights="constants"), [], [value], 0
     )
 
 

@@ -19,12 +19,7 @@ from vhlo_tools.integrations.torch import export
 
 #: How far results may be from those of torch, relatively and absolutely: sums are taken in another order, and
 #: torch-mlir writes erf and the like as polynomials.
-TOLERANCE = {
-    torch.float64: 1e-10,
-    torch.float32: 2e-5,
-    torch.float16: 4e-3,
-    torch.bfloat16: 3e-2,
-}
+TOLERANCE = {torch.float64: 1e-10, torch.float32: 2e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
 
 
 class Apply(nn.Module):

@@ -15,7 +15,6 @@ from vhlo_tools.viewing import Group, ProgramGraph
 
 if TYPE_CHECKING:
     from vhlo_tools.findings import Level
-    from vhlo_tools.viewing import Value
 
 # Convert the graph of a program to graphs of Model Explorer: one for each function
 #
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
 Form = Literal["stablehlo", "vhlo"]
 
 PURPOSE: Final = "showing a program in Model Explorer"
-#: The title of a program's graphs in each form.
-_TITLES: Final[Mapping[Form, str]] = {"stablehlo": "StableHLO", "vhlo": "VHLO"}
 # Of an attribute that is shown whole as VHLO, in bytes of the file.
 _LONGEST: Final = 256
 # A namespace is a path: names in it, such as those of files, must not have its separator.
@@ -39,7 +36,7 @@ def model_graphs(graph: ProgramGraph, form: Form = "stablehlo") -> list[Any]:
     file.
     """
     require_extra("model-explorer", PURPOSE, "model_explorer")
-    texts = _StableHlo(graph) if form == "stablehlo" else _Vhlo(graph)
+    texts = graph if form == "stablehlo" else _Vhlo(graph)
     known = {graph_id(each) for each in functions(graph)}
     return [_Function(graph, each, texts, known).graph() for each in functions(graph)]
 
@@ -83,27 +80,11 @@ def _short(group: Group) -> str:
     return label.replace("/", _SLASH)
 
 
-class _StableHlo:
-    """Names, types and attributes as in programs."""
-
-    def __init__(self, graph: ProgramGraph) -> None:
-        self._graph = graph
-
-    def name(self, op: int) -> str:
-        return self._graph.name(op)
-
-    def type(self, value: int) -> str:
-        return self._graph.type(value)
-
-    def attributes(self, op: int) -> Mapping[str, str]:
-        return self._graph.attributes(op)
-
-
-class _Vhlo(_StableHlo):
+class _Vhlo:
     """Names, types and attributes as in the file; of large constants only type and size."""
 
     def __init__(self, graph: ProgramGraph) -> None:
-        super().__init__(graph)
+        self._graph = graph
         self._file = graph.artifact.file
         self._printer = Printer(self._file)
 
@@ -127,7 +108,7 @@ class _Vhlo(_StableHlo):
 
 
 class _Function:
-    def __init__(self, graph: ProgramGraph, function: Group, texts: _StableHlo, known: set[str]) -> None:
+    def __init__(self, graph: ProgramGraph, function: Group, texts: ProgramGraph | _Vhlo, known: set[str]) -> None:
         from model_explorer import graph_builder
 
         self._builder = graph_builder
@@ -183,7 +164,14 @@ class _Function:
                 namespace=namespace,
                 subgraphIds=[callee] if callee in self._known else [],
                 attrs=[builder.KeyValue(key, value) for key, value in (*attributes.items(), *self._facts(op))],
-                incomingEdges=[self._edge(each, number) for number, each in enumerate(operands)],
+                incomingEdges=[
+                    builder.IncomingEdge(
+                        sourceNodeId=argument_id(each.number) if each.op is None else op_id(each.op),
+                        sourceNodeOutputId=str(each.position if each.op is not None else 0),
+                        targetNodeInputId=str(number),
+                    )
+                    for number, each in enumerate(operands)
+                ],
                 outputsMetadata=self._outputs(graph.columns.results_of(op)),
             )
         )
@@ -197,14 +185,6 @@ class _Function:
             yield "named", label
         if stack:
             yield "source", str(stack[0].location)
-
-    def _edge(self, operand: Value, number: int) -> Any:
-        source = argument_id(operand.number) if operand.op is None else op_id(operand.op)
-        return self._builder.IncomingEdge(
-            sourceNodeId=source,
-            sourceNodeOutputId=str(operand.position if operand.op is not None else 0),
-            targetNodeInputId=str(number),
-        )
 
     def _outputs(self, values: range | list[int]) -> list[Any]:
         builder = self._builder
@@ -290,19 +270,15 @@ def _introductions(graph: ProgramGraph, function: Group) -> Iterator[_Result]:
         if introduced is None:
             yield _Result(op_id(op), "unknown", *_COLOURS["error"])
         else:
-            yield _Result(op_id(op), str(introduced), _shade(_place(introduced, oldest, newest)), "#1c1b1f")
+            yield _Result(op_id(op), str(introduced), _shade(introduced, oldest, newest), "#1c1b1f")
 
 
-def _place(version: Version, oldest: Version, newest: Version) -> float:
-    """Return the position of a version between two others: 0 for the first, 1 for the second."""
+def _shade(version: Version, oldest: Version, newest: Version) -> str:
+    """Return the colour of a version between two others."""
     first, last = (each.major * 100 + each.minor for each in (oldest, newest))
-    return min(max((version.major * 100 + version.minor - first) / max(last - first, 1), 0.0), 1.0)
-
-
-def _shade(place: float) -> str:
-    return "#" + "".join(
-        f"{round(start + (end - start) * place):02x}" for start, end in zip(_OLDEST, _NEWEST, strict=True)
-    )
+    place = min(max((version.major * 100 + version.minor - first) / max(last - first, 1), 0.0), 1.0)
+    parts = (round(start + (end - start) * place) for start, end in zip(_OLDEST, _NEWEST, strict=True))
+    return "#" + "".join(f"{part:02x}" for part in parts)
 
 
 def _findings_of(graph: ProgramGraph, target: Version) -> Callable[[Group], Iterator[_Result]]:

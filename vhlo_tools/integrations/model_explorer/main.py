@@ -54,6 +54,13 @@ _KINDS: Final[dict[str, NodeDataKind]] = {
     "vhlo_tools_findings": "findings",
     "vhlo_tools_aliases": "aliases",
 }
+#: The name of each, what it shows, and its icon.
+_SHOWN: Final = (
+    ("Introductions", "The StableHLO version that brought each op, with all that it uses", "history"),
+    ("Findings for a target", "What stands in the way of a version or a release", "report"),
+    ("Aliases and donors", "The outputs that may be written over arguments, and donated arguments", "link"),
+)
+_FILTER: Final = NodeDataProviderFilter(modelFileExts=_SUFFIXES, adapterIds=[_STABLEHLO, _VHLO])
 
 
 @lru_cache(maxsize=4)
@@ -67,64 +74,40 @@ def _graph_of(path: str) -> ProgramGraph:
     return _graph(path, (status.st_mtime_ns, status.st_size))
 
 
-def _converted(path: str, form: Form) -> ModelExplorerGraphs:
-    return {"graphs": model_graphs(_graph_of(path), form)}
+def _metadata(form: str, name: str, description: str) -> Any:
+    return AdapterMetadata(id=form, name=f"{name} (vhlo_tools)", description=description, fileExts=_SUFFIXES)
 
 
 class StableHloAdapter(Adapter):
     """Shows an artifact with the names, types and attributes of StableHLO."""
 
-    metadata: ClassVar[Any] = AdapterMetadata(
-        id=_STABLEHLO,
-        name="Portable artifact as StableHLO (vhlo_tools)",
-        description="StableHLO portable artifacts of any version, read from their bytes",
-        fileExts=_SUFFIXES,
+    metadata: ClassVar[Any] = _metadata(
+        _STABLEHLO,
+        "Portable artifact as StableHLO",
+        "StableHLO portable artifacts of any version, read from their bytes",
     )
 
     def convert(self, model_path: str, settings: dict[str, Any]) -> ModelExplorerGraphs:
-        return _converted(model_path, "stablehlo")
+        return {"graphs": model_graphs(_graph_of(model_path), "stablehlo")}
 
 
 class VhloAdapter(Adapter):
     """Shows an artifact with the names, types and attributes that it has in the file."""
 
-    metadata: ClassVar[Any] = AdapterMetadata(
-        id=_VHLO,
-        name="Portable artifact as VHLO (vhlo_tools)",
-        description="StableHLO portable artifacts of any version, as they are in the file",
-        fileExts=_SUFFIXES,
+    metadata: ClassVar[Any] = _metadata(
+        _VHLO, "Portable artifact as VHLO", "StableHLO portable artifacts of any version, as they are in the file"
     )
 
     def convert(self, model_path: str, settings: dict[str, Any]) -> ModelExplorerGraphs:
-        return _converted(model_path, "vhlo")
+        return {"graphs": model_graphs(_graph_of(model_path), "vhlo")}
 
 
 class NodeData(NodeDataProvider):
     """Computes introductions, findings and aliases for the nodes of a graph."""
 
-    _FILTER = NodeDataProviderFilter(modelFileExts=_SUFFIXES, adapterIds=[_STABLEHLO, _VHLO])
     metadata: ClassVar[Any] = [
-        NodeDataProviderMetadata(
-            id="vhlo_tools_introductions",
-            name="Introductions",
-            description="The StableHLO version that brought each op, with all that it uses",
-            icon="history",
-            filter=_FILTER,
-        ),
-        NodeDataProviderMetadata(
-            id="vhlo_tools_findings",
-            name="Findings for a target",
-            description="What stands in the way of a version or a release",
-            icon="report",
-            filter=_FILTER,
-        ),
-        NodeDataProviderMetadata(
-            id="vhlo_tools_aliases",
-            name="Aliases and donors",
-            description="The outputs that may be written over arguments, and donated arguments",
-            icon="link",
-            filter=_FILTER,
-        ),
+        NodeDataProviderMetadata(id=kind, name=name, description=description, icon=icon, filter=_FILTER)
+        for kind, (name, description, icon) in zip(_KINDS, _SHOWN, strict=True)
     ]
 
     def get_config_editors(self, provider_id: str) -> GetConfigEditorsResult:

@@ -6,7 +6,7 @@ import io
 import re
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from functools import cache
 from pathlib import Path
@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.bindings import Module, Provider
 from vhlo_tools.errors import InvalidProgramError
-from vhlo_tools.findings import SourceLocation
-from vhlo_tools.records import dataclass
+from vhlo_tools.findings import Diagnostic, SourceLocation
 
 if TYPE_CHECKING:
     import torch
     from torch.fx import Node
 
-    from vhlo_tools.findings import Diagnostic
 
 # Lines of the user's source from which nodes of exported programs come
 
@@ -95,46 +93,37 @@ def _word(key: Any) -> str:
 _UNBOUND: Final = 2
 
 
-@dataclass(frozen=True, slots=True)
-class SymbolicSizes:
-    scope: Any  # the ``jax.export.SymbolicScope``, with the ranges of the sizes
+def symbolic_shapes(program: torch.export.ExportedProgram) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """Return a function that makes shapes for JAX: expressions over dynamic sizes become symbolic dimensions.
 
-    @classmethod
-    def of(cls, program: torch.export.ExportedProgram) -> SymbolicSizes:
-        """The ranges are those that ``torch.export`` recorded."""
-        import jax.export
-        import torch
+    Their ranges are those that ``torch.export`` recorded.
+    """
+    import jax.export
+    import torch
 
-        found = {
-            symbol
-            for node in program.graph.nodes
-            if node.op == "placeholder"
-            for size in getattr(node.meta.get("val"), "shape", ())
-            if isinstance(size, torch.SymInt)
-            for symbol in size.node.expr.free_symbols
-        }
-        ranges = {symbol: allowed for symbol, allowed in program.range_constraints.items() if symbol in found}
-        return cls(jax.export.SymbolicScope(_constraints(ranges)))
+    found = {
+        symbol
+        for node in program.graph.nodes
+        if node.op == "placeholder"
+        for size in getattr(node.meta.get("val"), "shape", ())
+        if isinstance(size, torch.SymInt)
+        for symbol in size.node.expr.free_symbols
+    }
+    constraints = []
+    for symbol, allowed in program.range_constraints.items():
+        # torch writes 2 for sizes without a lower bound, and infinities of its own for those without an upper one.
+        if symbol in found and allowed.lower.is_Integer and allowed.lower > _UNBOUND:
+            constraints.append(f"{symbol} >= {allowed.lower}")
+        if symbol in found and allowed.upper.is_Integer:
+            constraints.append(f"{symbol} <= {allowed.upper}")
+    scope = jax.export.SymbolicScope(constraints)
 
-    def shape(self, sizes: Sequence[Any]) -> tuple[Any, ...]:
-        """Return a shape for JAX: numbers as they are, expressions over dynamic sizes as symbolic dimensions."""
-        import jax.export
-        import torch
-
+    def shape(sizes: Sequence[Any]) -> tuple[Any, ...]:
         # Sizes of inputs are linear expressions, which sympy and JAX write alike.
         texts = [str(size.node.expr) if isinstance(size, torch.SymInt) else str(size) for size in sizes]
-        return tuple(jax.export.symbolic_shape(", ".join(texts), scope=self.scope)) if texts else ()
+        return tuple(jax.export.symbolic_shape(", ".join(texts), scope=scope)) if texts else ()
 
-
-def _constraints(ranges: Mapping[Any, Any]) -> list[str]:
-    found = []
-    for symbol, allowed in ranges.items():
-        # torch writes 2 for sizes without a lower bound, and infinities of its own for those without an upper one.
-        if allowed.lower.is_Integer and allowed.lower > _UNBOUND:
-            found.append(f"{symbol} >= {allowed.lower}")
-        if allowed.upper.is_Integer:
-            found.append(f"{symbol} <= {allowed.upper}")
-    return found
+    return shape
 
 
 # Fixes for output of torch-mlir 20261001 that consumers reject
@@ -142,28 +131,23 @@ def _constraints(ranges: Mapping[Any, Any]) -> list[str]:
 
 def mend(module: Module, provider: Provider) -> None:
     """Fix, in place, ops that XLA rejects and ops that prevent inference of shapes from the shapes of the inputs."""
+    ir = provider.ir
     for op in provider.walk(module):
         match str(op.name):
             case "stablehlo.compare":
-                _mend_comparison(op, provider.ir)
+                # Booleans are compared as unsigned, as StableHLO requires.
+                if str(op.operands[0].type.element_type) == "i1":
+                    kind = ir.Attribute.parse("#stablehlo<comparison_type UNSIGNED>", op.context)
+                    op.attributes["compare_type"] = kind
             case "arith.divui":
-                _mend_division(op, provider.ir)
+                # Sizes, which are not negative, are divided as signed: shape inference lacks unsigned division.
+                (result,) = op.results
+                if str(result.type) in ("index", "i64"):
+                    operands, place = list(op.operands), ir.InsertionPoint(op)
+                    signed = ir.Operation.create("arith.divsi", [result.type], operands, loc=op.location, ip=place)
+                    result.replace_all_uses_with(signed.result)
             case "stablehlo.convert":
                 _mend_length(op)
-
-
-def _mend_comparison(op: Any, ir: Any) -> None:
-    """Compare booleans as unsigned, as StableHLO requires."""
-    if str(op.operands[0].type.element_type) == "i1":
-        op.attributes["compare_type"] = ir.Attribute.parse("#stablehlo<comparison_type UNSIGNED>", op.context)
-
-
-def _mend_division(op: Any, ir: Any) -> None:
-    """Divide sizes, which are not negative, as signed numbers, because shape inference lacks unsigned division."""
-    if str(op.result.type) in ("index", "i64"):
-        operands, place = list(op.operands), ir.InsertionPoint(op)
-        signed = ir.Operation.create("arith.divsi", [op.result.type], operands, loc=op.location, ip=place)
-        op.result.replace_all_uses_with(signed.result)
 
 
 def _mend_length(op: Any) -> None:
@@ -173,7 +157,10 @@ def _mend_length(op: Any) -> None:
     if quotient is None:
         return
     length, step = (_made_by(each, "stablehlo.convert") for each in quotient.operands)
-    if length is None or step is None or length.operands[0].type != op.result.type or not _is_one(step.operands[0]):
+    if length is None or step is None or length.operands[0].type != op.result.type:
+        return
+    one = _made_by(step.operands[0], "stablehlo.constant") or _made_by(step.operands[0], "arith.constant")
+    if one is None or not str(one.attributes["value"]).startswith("dense<1> : tensor<"):
         return
     op.result.replace_all_uses_with(length.operands[0])
 
@@ -181,11 +168,6 @@ def _mend_length(op: Any) -> None:
 def _made_by(value: Any, name: str) -> Any:
     owner = value.owner
     return owner if getattr(owner, "name", None) == name else None
-
-
-def _is_one(value: Any) -> bool:
-    constant = _made_by(value, "stablehlo.constant") or _made_by(value, "arith.constant")
-    return constant is not None and str(constant.attributes["value"]).startswith("dense<1> : tensor<")
 
 
 # Errors and diagnostics of torch and torch-mlir, reduced to the cause

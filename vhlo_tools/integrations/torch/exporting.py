@@ -14,7 +14,7 @@ from vhlo_tools.files import FileRange, ViewFile, as_bytes
 from vhlo_tools.integrations.exported_model import ExportedModel, bind_arguments, serialize_module
 from vhlo_tools.integrations.extras import require_extra
 from vhlo_tools.integrations.torch.export_errors import explained, quiet_failure
-from vhlo_tools.integrations.torch.importing import MEMORY, SECONDS, ImporterName, ImportSettings, import_program
+from vhlo_tools.integrations.torch.importing import MEMORY, SECONDS, ImporterName, import_program
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
@@ -82,10 +82,9 @@ def export(
         raise ValueError(f"weights is {weights!r}: expected one of {', '.join(get_args(Weights))}")
     program, name = _exported(model, args, kwargs, dynamic_shapes, name)
     constants = weights == "constants"
-    settings = ImportSettings(importer, constants, Limits(seconds=import_timeout, memory=import_memory, output=None))
-    imported = import_program(program, name, settings)
-    lifted = imported.lifted
-    artifact = serialize_module(imported.program, target, name=name, **options)
+    limits = Limits(seconds=import_timeout, memory=import_memory, output=None)
+    imported, lifted = import_program(program, name, importer, limits, constants=constants)
+    artifact = serialize_module(imported, target, name=name, **options)
     # The user did not write the ops of the importer, and has no use for notes about their legalization.
     findings = [each for each in artifact.findings if each.feature != REWRITTEN]
     hidden = {f"constant{number}": value for number, value in enumerate(lifted.hidden)}
@@ -96,19 +95,11 @@ def export(
 
 
 def open_model(
-    source: ProgramSource,
-    target: str | Version,
-    *,
-    weights: Weights,
-    importer: ImporterName = "auto",
-    import_timeout: float | None = SECONDS,
-    import_memory: int | None = MEMORY,
-    name: str | None = None,
-    **options: Unpack[ExportOptions],
+    source: ProgramSource, target: str | Version, *, name: str | None = None, **options: Any
 ) -> ExportedModel:
     """Export an ``ExportedProgram`` of torch.export, or a ``.pt2`` file, by path or bytes.
 
-    torch unpickles parts of the file: open only trusted files.
+    The options are those of :func:`export`. torch unpickles parts of the file: open only trusted files.
     """
     require_extra("torch", _PURPOSE, "torch")
     if isinstance(source, str | PathLike):
@@ -118,16 +109,7 @@ def open_model(
         program = _read(io.BufferedReader(ViewFile(as_bytes(source))), name)
     else:
         program = source
-    return export(
-        program,
-        target=target,
-        weights=weights,
-        importer=importer,
-        import_timeout=import_timeout,
-        import_memory=import_memory,
-        name=name,
-        **options,
-    )
+    return export(program, target=target, name=name, **options)
 
 
 def _exported(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
+from importlib import import_module
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.errors import InvalidProgramError
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
     import numpy as np
     import torch
     from torch.fx import GraphModule, Node
-
-    from vhlo_tools.findings import SourceLocation
 
 # Convert torch tensors to numpy arrays
 
@@ -168,7 +168,9 @@ class GraphEvaluator:
                 case "placeholder":
                     results[node] = next(given)
                 case "get_attr":
-                    results[node] = self._attribute(module, node)
+                    value = attrgetter(str(node.target))(module)
+                    is_tensor = isinstance(value, torch.Tensor)
+                    results[node] = as_numpy(value, f"{self.name}: {node.target}") if is_tensor else value
                 case "output":
                     found = torch.fx.map_arg(node.args[0], results.__getitem__)
                     return tuple(found) if isinstance(found, list | tuple) else (found,)
@@ -176,21 +178,15 @@ class GraphEvaluator:
                     results[node] = self._call(node, results)
         raise InvalidProgramError(f"{self.name} has a graph without outputs")
 
-    def _attribute(self, module: GraphModule, node: Node) -> Any:
-        import torch
-
-        value: Any = module
-        for part in str(node.target).split("."):
-            value = getattr(value, part)
-        return as_numpy(value, f"{self.name}: {node.target}") if isinstance(value, torch.Tensor) else value
-
     def _call(self, node: Node, results: Mapping[Node, Any]) -> Any:
         import torch
 
         args = torch.fx.map_arg(node.args, results.__getitem__)
         kwargs = torch.fx.map_arg(node.kwargs, results.__getitem__)
         try:
-            found = _from_line(user_line(node), lambda: self._function(node)(*args, **kwargs))
+            call, line = partial(self._function(node), *args, **kwargs), user_line(node)
+            # From a frame with the file and number of the line, which JAX takes as its source location.
+            found = _frame_at(line.file, line.line)(call) if line else call()
         except InvalidProgramError:
             raise
         except Exception as error:
@@ -272,18 +268,6 @@ def _scan(evaluate: Any, body: Any, carried: Sequence[Any], arrays: Sequence[Any
 _HIGHER_ORDER: Final[dict[str, Callable[..., Any]]] = {"cond": _cond, "while_loop": _while_loop, "scan": _scan}
 
 
-def _largest(one: Any, other: Any) -> Any:
-    from jax import core
-
-    return core.max_dim(one, other)
-
-
-def _smallest(one: Any, other: Any) -> Any:
-    from jax import core
-
-    return core.min_dim(one, other)
-
-
 def _number(size: Any) -> Any:
     import jax.numpy as jnp
 
@@ -292,38 +276,28 @@ def _number(size: Any) -> Any:
 
 #: Functions of Python on sizes, for symbolic dimensions of JAX; others work as they are.
 _PYTHON: Final[dict[str, Callable[..., Any]]] = {
-    "sym_max": _largest,
-    "sym_min": _smallest,
+    "sym_max": lambda one, other: import_module("jax.core").max_dim(one, other),
+    "sym_min": lambda one, other: import_module("jax.core").min_dim(one, other),
     "sym_float": _number,
 }
-
-
-def _nothing(*_: Any, **__: Any) -> None:
-    """An assertion on sizes needs no code: torch.export has checked it."""
-
-
-def _copy(value: Any, *_: Any, **__: Any) -> Any:
-    return value
 
 
 #: Ops that torchax lacks, or that need a symbolic dimension where torchax asks for a number.
 _OWN: Final[dict[str, Callable[..., Any]]] = {
     "aten.sym_size.int": lambda value, dimension: value.shape[dimension],
     "aten.sym_numel.default": lambda value: value.size,
-    "aten._assert_scalar.default": _nothing,
-    "aten._assert_async.msg": _nothing,
-    "aten._assert_tensor_metadata.default": _nothing,
-    "aten.sym_constrain_range_for_size.default": _nothing,
-    "aten.sym_constrain_range.default": _nothing,
-    "aten.lift_fresh_copy.default": _copy,
-    "aten.detach.default": _copy,
-    "aten.alias.default": _copy,
+    # torch.export has checked assertions on sizes.
+    **dict.fromkeys(
+        (
+            *("aten._assert_scalar.default", "aten._assert_async.msg", "aten._assert_tensor_metadata.default"),
+            *("aten.sym_constrain_range_for_size.default", "aten.sym_constrain_range.default"),
+        ),
+        lambda *_, **__: None,
+    ),
+    **dict.fromkeys(
+        ("aten.lift_fresh_copy.default", "aten.detach.default", "aten.alias.default"), lambda value, *_, **__: value
+    ),
 }
-
-
-def _from_line(line: SourceLocation | None, function: Callable[[], Any]) -> Any:
-    """Call a function from a frame with the file and number of a line, which JAX takes as its source location."""
-    return _frame_at(line.file, line.line)(function) if line else function()
 
 
 @lru_cache(maxsize=1 << 12)

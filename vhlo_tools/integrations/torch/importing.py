@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from vhlo_tools.bindings import isolation
 from vhlo_tools.errors import InvalidInputError, InvalidProgramError, MissingExtraError, ProviderError
@@ -25,40 +26,30 @@ MEMORY: Final = 8 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class ImportSettings:
-    #: ``auto`` is torchax if it can be imported, otherwise torch-mlir, and the other one for programs that the first
-    #: refuses
-    importer: ImporterName
-    constants: bool  # weights become constants
-    limits: isolation.Limits  # of the child process for torch-mlir
-
-
-@dataclass(frozen=True, slots=True)
-class Imported:
-    program: Artifact | Module  # an artifact or a module; ``main`` takes inputs, weights and hidden tensors
-    lifted: Lifted  # the program before, with the names and values of these
-
-
-@dataclass(frozen=True, slots=True)
 class _Importer:
     packages: tuple[str, ...]  # beside torch
     extra: str  # the extra of this distribution that installs them
-    decompositions: Callable[[], dict[Any, Callable[..., Any]]]
-    convert: Callable[[Lifted, str, ImportSettings], Any]
+    module: str  # with the functions ``decompositions`` and ``import_program``
 
     @property
     def is_installed(self) -> bool:
         return all(find_spec(package) is not None for package in self.packages)
 
 
-def import_program(program: torch.export.ExportedProgram, name: str, settings: ImportSettings) -> Imported:
-    """If both importers were tried, the error has the reasons of both."""
+def import_program(
+    program: torch.export.ExportedProgram, name: str, importer: str, limits: isolation.Limits, *, constants: bool
+) -> tuple[Artifact | Module, Lifted]:
+    """Return a program whose ``main`` takes inputs, weights and hidden tensors, and what has their names and values.
+
+    ``limits`` are those of the child process for torch-mlir; ``constants`` are to become of weights. If both importers
+    were tried, the error has the reasons of both.
+    """
     refusals: list[InvalidProgramError | ProviderError] = []
-    for each in _chosen(settings.importer):
+    for each in _chosen(importer):
         try:
-            importer = _IMPORTERS[each]
-            lifted = lift(program, name, importer.decompositions(), constants=settings.constants)
-            return Imported(importer.convert(lifted, name, settings), lifted)
+            module = import_module(f"vhlo_tools.integrations.torch.{_IMPORTERS[each].module}")
+            lifted = lift(program, name, module.decompositions(), constants=constants)
+            return module.import_program(lifted, name, limits), lifted
         except (InvalidProgramError, ProviderError) as error:
             refusals.append(error)
     raise _combined(refusals)
@@ -86,32 +77,8 @@ def _combined(refusals: Sequence[InvalidProgramError | ProviderError]) -> Invali
     return combined
 
 
-def _torchax_decompositions() -> dict[Any, Callable[..., Any]]:
-    from vhlo_tools.integrations.torch import torchax as torchax_importer
-
-    return torchax_importer.decompositions()
-
-
-def _with_torchax(lifted: Lifted, name: str, _: ImportSettings) -> Artifact:
-    from vhlo_tools.integrations.torch import torchax as torchax_importer
-
-    return torchax_importer.import_program(lifted, name)
-
-
-def _torch_mlir_decompositions() -> dict[Any, Callable[..., Any]]:
-    from vhlo_tools.integrations.torch import torch_mlir as torch_mlir_importer
-
-    return torch_mlir_importer.decompositions()
-
-
-def _with_torch_mlir(lifted: Lifted, name: str, settings: ImportSettings) -> Module:
-    from vhlo_tools.integrations.torch import torch_mlir as torch_mlir_importer
-
-    return torch_mlir_importer.import_program(lifted, name, settings.limits)
-
-
 #: In the order in which ``auto`` tries them.
 _IMPORTERS: Final = {
-    "torchax": _Importer(("torchax", "jax"), "torchax", _torchax_decompositions, _with_torchax),
-    "torch-mlir": _Importer(("torch_mlir",), "torch", _torch_mlir_decompositions, _with_torch_mlir),
+    "torchax": _Importer(("torchax", "jax"), "torchax", "torchax"),
+    "torch-mlir": _Importer(("torch_mlir",), "torch", "torch_mlir"),
 }

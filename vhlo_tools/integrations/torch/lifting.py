@@ -69,10 +69,10 @@ class _Lifting:
         by_kind: dict[InputKind, list[InputSpec]] = {kind: [] for kind in InputKind}
         for spec in signature.input_specs:
             by_kind[spec.kind].append(spec)
-        for _ in by_kind[InputKind.TOKEN]:
-            raise InvalidProgramError(
-                f"{self.name} has a side effect that no artifact can represent: {self._effects()}"
-            )
+        if by_kind[InputKind.TOKEN]:
+            ordered = (node for node in self.program.graph.nodes if str(node.target) == "with_effects")
+            effects = ", ".join(sorted({str(node.args[1]) for node in ordered})) or "a token"
+            raise InvalidProgramError(f"{self.name} has a side effect that no artifact can represent: {effects}")
         for spec in by_kind[InputKind.CUSTOM_OBJ]:
             raise InvalidProgramError(f"{self.name} contains {spec.target}, an object that is not a tensor")
         changed = [spec for spec in signature.output_specs if spec.target and spec.kind.name.endswith("_MUTATION")]
@@ -176,11 +176,6 @@ class _Lifting:
             ordered.append(values[id(spec)])
         output.args = (tuple(ordered),)
         return results
-
-    def _effects(self) -> str:
-        """Return the names of the ops with side effects."""
-        ordered = (node for node in self.program.graph.nodes if str(node.target) == "with_effects")
-        return ", ".join(sorted({str(node.args[1]) for node in ordered})) or "a token"
 
     def _value(self, spec: InputSpec) -> torch.Tensor:
         persistent = spec.target in self.program.state_dict

@@ -14,7 +14,7 @@ def shared_decompositions() -> dict[Any, Callable[..., Any]]:
 
     found: dict[Any, Callable[..., Any]] = {
         # torch-mlir takes sizes that are numbers only.
-        torch.ops.aten.as_strided.default: _as_strided,
+        torch.ops.aten.as_strided.default: _as_strided
     }
     # What transformers does for a mixture of experts; there only once it is imported.
     if fallback := getattr(torch.ops.transformers, "grouped_mm_fallback", None):

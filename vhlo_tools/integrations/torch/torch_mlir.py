@@ -35,7 +35,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.remainder.Tensor: _remainder,
         aten.remainder.Scalar: _remainder,
         aten.remainder.Scalar_Tensor: _remainder,
-        aten.fmod.Scalar: _fmod,
+        aten.fmod.Scalar: lambda dividend, divisor: torch.fmod(*_tensors(dividend, divisor)),
     }
 
 
@@ -44,18 +44,11 @@ def _remainder(dividend: Any, divisor: Any) -> torch.Tensor:
 
     rest = torch.fmod(*_tensors(dividend, divisor))
     # A number is compared as such, not as a tensor: torch-mlir evaluates 0.3 < 0 as true.
-    other_sign = (rest < 0) != (divisor < 0) if isinstance(divisor, torch.Tensor) else _beyond(rest, divisor)
+    if isinstance(divisor, torch.Tensor):
+        other_sign = (rest < 0) != (divisor < 0)
+    else:
+        other_sign = rest > 0 if divisor < 0 else rest < 0
     return torch.where((rest != 0) & other_sign, rest + divisor, rest)
-
-
-def _beyond(rest: torch.Tensor, divisor: float) -> torch.Tensor:
-    return rest > 0 if divisor < 0 else rest < 0
-
-
-def _fmod(dividend: torch.Tensor, divisor: Any) -> torch.Tensor:
-    import torch
-
-    return torch.fmod(*_tensors(dividend, divisor))
 
 
 def _tensors(one: Any, other: Any) -> tuple[torch.Tensor, torch.Tensor]:

@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
@@ -18,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.errors import InvalidProgramError, ProviderError
 from vhlo_tools.integrations.jax_functions import exclude_from_locations
-from vhlo_tools.integrations.torch.export_errors import SymbolicSizes, data_dependent, explained
+from vhlo_tools.integrations.torch.export_errors import data_dependent, explained, symbolic_shapes
 from vhlo_tools.integrations.torch.graphs import GraphEvaluator, as_numpy
 
 if TYPE_CHECKING:
+    from vhlo_tools.bindings.isolation import Limits
     from vhlo_tools.integrations.torch.lifting import Lifted
 
 # Load torchax beside a torch that it was not released for
@@ -31,16 +31,12 @@ _FITTING: Final = "torchax 0.0.13 fits torch 2.12.0 and 2.13.0 with jax 0.10.2"
 _TELEMETRY: Final = "ENABLE_RUNTIME_UPTIME_TELEMETRY"
 
 
-def torchax_is_installed() -> bool:
-    """Neither package is imported."""
-    return all(find_spec(package) is not None for package in ("torchax", "jax"))
-
-
 def load_torchax() -> ModuleType:
     """Return torchax's filled table of ops; an error names the versions of torch and jax that fit."""
     failed = _load()
     if failed is not None:
-        raise ProviderError(f"{_versions()} cannot be imported: {failed}; {_FITTING}")
+        said = f"torchax {_version('torchax')} beside torch {_version('torch')} and jax {_version('jax')}"
+        raise ProviderError(f"{said} cannot be imported: {failed}; {_FITTING}")
     from torchax.ops import ops_registry
 
     registry: ModuleType = ops_registry
@@ -115,10 +111,6 @@ def _torch_unchanged() -> Iterator[None]:
             global_decomposition_table[name].update(table)
 
 
-def _versions() -> str:
-    return f"torchax {_version('torchax')} beside torch {_version('torch')} and jax {_version('jax')}"
-
-
 def _version(package: str) -> str:
     try:
         return version(package)
@@ -142,8 +134,8 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     return {**dict(default_decompositions().items()), **DECOMPOSITIONS}
 
 
-def import_program(lifted: Lifted, name: str) -> Artifact:
-    """Return an artifact whose ``main`` takes all inputs, weights and hidden tensors."""
+def import_program(lifted: Lifted, name: str, _: Limits) -> Artifact:
+    """Return an artifact whose ``main`` takes all inputs, weights and hidden tensors; JAX needs no limits."""
     registry = load_torchax()
     import jax
     import jax.export
@@ -161,11 +153,13 @@ def import_program(lifted: Lifted, name: str) -> Artifact:
         return evaluator.evaluate(program.graph_module, (*values, *constants))
 
     def lowered() -> Any:
-        sizes = SymbolicSizes.of(program)
+        shape_of = symbolic_shapes(program)
         with _settings():
+            # The inputs as torch describes them.
+            values = [node.meta["val"] for node in program.graph.nodes if node.op == "placeholder"]
             given = [
-                jax.ShapeDtypeStruct(sizes.shape(value.shape), TORCH_DTYPE_TO_JAX[value.dtype])
-                for value in _tensors(lifted)
+                jax.ShapeDtypeStruct(shape_of(value.shape), TORCH_DTYPE_TO_JAX[value.dtype])
+                for value in values[: len(values) - len(lifted.small)]
             ]
             return jax.export.export(jax.jit(main, keep_unused=True), platforms=[_PLATFORM])(*given)
 
@@ -177,13 +171,6 @@ def import_program(lifted: Lifted, name: str) -> Artifact:
             # Without the notes of JAX about its own frames.
             raise InvalidProgramError(str(error)) from error
     return Artifact(exported.mlir_module_serialized, name=name, trusted=True)
-
-
-def _tensors(lifted: Lifted) -> Iterator[Any]:
-    """Yield the inputs as torch describes them."""
-    placeholders = [node for node in lifted.program.graph.nodes if node.op == "placeholder"]
-    for node in placeholders[: len(placeholders) - len(lifted.small)]:
-        yield node.meta["val"]
 
 
 @contextmanager
