@@ -18,18 +18,7 @@ if TYPE_CHECKING:
 
 
 def aliased_artifact(program: ProgramSource, *, name: str | None = None, provider: str | None = None) -> Artifact:
-    """Return the artifact of a program, or a new one, with its aliases unchecked.
-
-    Args:
-        program: Anything that :func:`vhlo_tools.serialize` accepts; an artifact needs no MLIR.
-        name: The name of the program in messages, by default its path.
-        provider: The bindings to use if they are needed.
-
-    Raises:
-        InvalidProgramError: If it is not a valid program.
-        MalformedArtifactError: If it is a damaged artifact.
-        UnsupportedFeatureError: If it contains something that no artifact can represent.
-    """
+    """Return the artifact of a program, or a new one, with its aliases unchecked; an artifact needs no MLIR."""
     source = identify(program, name)
     if source.kind is Kind.SAVED_MODEL:
         # Variables can be aliased only if they are arguments.
@@ -47,15 +36,8 @@ def with_aliases(
 
     Constants are not copied. The artifacts of saved derivatives do not change, because their arguments differ.
 
-    Args:
-        opened: The artifact or the file.
-        change: A function from the declared aliases to the new ones.
-        form: The form in which to write the aliases; by default their present form, or else one that can represent
-            them.
-
-    Raises:
-        AliasError: If ``form`` cannot represent them, or ``change`` rejects them.
-        MalformedArtifactError: If the artifact is damaged.
+    ``change`` makes the new aliases of the declared ones; ``form`` is by default their present form, or else one that
+    can represent them.
     """
 
     def edit(own: Artifact) -> Artifact:
@@ -73,17 +55,7 @@ def with_aliases(
 def with_call_aliases(
     opened: Artifact | JaxContainer, call: str, change: Callable[[CallAliases], Iterable[Alias]]
 ) -> Artifact | JaxContainer:
-    """Return an artifact, or a jax.export file with the artifact of its function, with changed custom call aliases.
-
-    Args:
-        opened: The artifact or the file.
-        call: The path of a custom call, or a target, which selects all calls of it.
-        change: A function from a call's declared aliases to the new ones.
-
-    Raises:
-        AliasError: If there is no such call, or one cannot have such aliases.
-        MalformedArtifactError: If the artifact is damaged.
-    """
+    """As :func:`with_aliases`, for the custom call of a path, or all calls of a target."""
 
     def edit(own: Artifact) -> Artifact:
         calls = matching_calls(own.custom_calls(), call)

@@ -7,20 +7,18 @@ from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Any, Unpack
 
-from vhlo_tools.api.conversion import resolve_target, retarget
+from vhlo_tools.api.conversion import ArtifactSource, resolve_target, retarget
 from vhlo_tools.api.frontends import as_artifact, as_container, as_program
-from vhlo_tools.artifact import Artifact, container_findings, manifest_finding, require_manifest
-from vhlo_tools.compat import expansion_policy
+from vhlo_tools.artifact import Artifact, ManifestChoice, container_findings, manifest_finding, require_manifest
+from vhlo_tools.compat import AllowRelaxed, Expand, Target, expansion_policy
 from vhlo_tools.errors import DowngradeError, UnsupportedFeatureError, VhloToolsError
 from vhlo_tools.files import digest_of, identify, is_path, place, read_bytes
 from vhlo_tools.findings import NEWER_THAN_DATA, Finding, Findings
+from vhlo_tools.records import dataclass
 from vhlo_tools.spec import is_newer_than_data, newest_version
 
 if TYPE_CHECKING:
-    from vhlo_tools.api.conversion import ArtifactSource
-    from vhlo_tools.artifact import ManifestChoice
-    from vhlo_tools.compat import AllowRelaxed, Expand, Target
-    from vhlo_tools.files import JaxExport, Source
+    from vhlo_tools.files import JaxExport
     from vhlo_tools.program import CheckOptions, LoadOptions, Program, ProgramSource
     from vhlo_tools.version import Version
 
@@ -36,18 +34,8 @@ def findings_with_library(
     """Return the findings of an artifact at a target; what the specification does not have, the library is asked.
 
     It is asked to write the program at the target. Where it does, whatever is unknown is no obstacle; where it refuses,
-    its reasons are among the findings.
-
-    Args:
-        artifact: The artifact.
-        target: The target version.
-        provider: The bindings to use, by default the installed ones.
-        trusted: Whether MLIR may parse the artifact directly in this process.
-
-    Returns:
-        The findings of :meth:`vhlo_tools.compat.Requirements.findings` where the specification has both versions.
-        Otherwise those of the library, with a note that it was asked about something unknown, or about a version that
-        the specification does not have; or, if no library can be asked, what is unknown, and that it is.
+    its reasons are among the findings. A note says that it was asked about something unknown, or about a version that
+    the specification does not have; or, if no library can be asked, that this is unknown.
     """
     found = artifact.requirements().findings(target)
     beyond = is_newer_than_data(target)
@@ -70,12 +58,6 @@ def reader_findings_with_library(
 
     Where the artifact is newer than the specification, the library is asked whether all that is in the program was
     there at that version. What is unknown remains an error, because it stands in the bytes.
-
-    Args:
-        artifact: The artifact.
-        reader: The version of the reader.
-        provider: The bindings to use, by default the installed ones.
-        trusted: Whether MLIR may parse the artifact directly in this process.
     """
     found = artifact.requirements().reader_findings(reader)
     unsure = [each for each in found if each.feature == NEWER_THAN_DATA]
@@ -126,26 +108,16 @@ def _asked(target: Version, names: list[str], provider: str | None) -> Finding:
     return Finding(NEWER_THAN_DATA, "note", "encoding", message, target=target, unknown=True)
 
 
+@dataclass(slots=True)
 class Checked:
     """A program prepared for checks against any number of versions."""
 
-    def __init__(
-        self,
-        artifact: Artifact | None,
-        general: tuple[Finding, ...],
-        container: JaxExport | None = None,
-        expand: Callable[[Artifact, Version], Artifact] | None = None,
-        *,
-        provider: str | None = None,
-        trusted: bool = False,
-    ) -> None:
-        #: Of the newest version for programs that are none; None if no artifact can represent the program.
-        self.artifact = artifact
-        self.general = general  # findings that apply at every version
-        self.container = container  # the jax.export file that contains the artifact
-        self.expand = expand  # writes an artifact at a version with the allowed expansions
-        self.provider = provider
-        self.trusted = trusted
+    artifact: Artifact | None  # of the newest version for programs that are none; None if none can represent it
+    general: tuple[Finding, ...]  # findings that apply at every version
+    container: JaxExport | None = None  # the jax.export file that contains the artifact
+    expand: Callable[[Artifact, Version], Artifact] | None = None  # writes at a version with the allowed expansions
+    provider: str | None = None
+    trusted: bool = False
 
     def findings(self, target: Version) -> list[Finding]:
         """With expansions, return notes of what is rewritten, and the reasons that remain."""
@@ -204,26 +176,14 @@ def prepare_check(
     allow_signature_change: bool = False,
     **options: Unpack[LoadOptions],
 ) -> Checked:
-    """Prepare a program for checks; artifacts are checked on their bytes, without MLIR.
+    """Prepare a program for checks, as :func:`check` takes it.
 
-    Args:
-        program: Anything that :func:`vhlo_tools.serialize` accepts. Programs other than artifacts are legalized once,
-            at the newest version of the library.
-        allow_other_dialects: Whether ops of dialects other than StableHLO may remain; those in an artifact always may.
-        legalize: Whether constructs that no artifact can contain may be rewritten, as by :func:`vhlo_tools.serialize`.
-        expand: Which features newer than a target may be rewritten, as by :func:`vhlo_tools.serialize`.
-        allow_relaxed: Those that may be rewritten with something given up.
-        allow_signature_change: Whether that may change the types of arguments and results.
-        options: See :class:`vhlo_tools.program.LoadOptions`.
-
-    Raises:
-        InvalidProgramError: If it is not a valid program.
-        MalformedArtifactError: If it is a damaged artifact.
-        ValueError: If a feature to be expanded is unknown, or has no such expansion.
+    Artifacts are checked on their bytes, without MLIR; other programs are legalized once, at the newest version of the
+    library.
     """
+    name, provider, trusted = options.get("name"), options.get("provider"), options.get("trusted", False)
     expanding = None
     if expansion_policy(expand, allow_relaxed, allow_signature_change):
-        provider, trusted = options.get("provider"), options.get("trusted", False)
 
         def expanding(artifact: Artifact, target: Version) -> Artifact:
             return retarget(
@@ -238,27 +198,16 @@ def prepare_check(
 
     try:
         program = as_program(
-            program,
-            name=options.get("name"),
-            provider=options.get("provider"),
-            allow_other_dialects=allow_other_dialects,
-            legalize=legalize,
+            program, name=name, provider=provider, allow_other_dialects=allow_other_dialects, legalize=legalize
         )
     except UnsupportedFeatureError as error:
         # A framework's program that no artifact can represent.
         return Checked(None, error.findings)
-    artifact = as_artifact(program, options.get("name"))
+    artifact = as_artifact(program, name)
     if artifact is not None:
         contradiction = artifact.requirements().contradiction
         general = (*((contradiction,) if contradiction else ()), *artifact.alias_findings())
-        return Checked(
-            artifact,
-            general,
-            as_container(program, options.get("name")),
-            expanding,
-            provider=options.get("provider"),
-            trusted=options.get("trusted", False),
-        )
+        return Checked(artifact, general, as_container(program, name), expanding, provider, trusted)
     from vhlo_tools.program import load_program, names_in_utf8
 
     loaded = load_program(program, **options)
@@ -318,15 +267,11 @@ def check(
     """
     resolved = resolve_target(str(target), as_of=as_of, provider=options.get("provider"))
     source = identify(program, options.get("name"))
-    checked = prepare_check(source, **options)
-    return Findings([*_manifest_findings(source), *checked.findings(resolved.version)])
-
-
-def _manifest_findings(source: Source) -> list[Finding]:
-    if source.data is None or source.is_text or not is_path(source.given):
-        return []
-    found = manifest_finding(str(source.given), digest_of(source.data))
-    return [] if found is None else [found]
+    found = prepare_check(source, **options).findings(resolved.version)
+    if source.data is not None and not source.is_text and is_path(source.given):
+        differs = manifest_finding(str(source.given), digest_of(source.data))
+        found = [*([differs] if differs else ()), *found]
+    return Findings(found)
 
 
 def require(

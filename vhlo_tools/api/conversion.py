@@ -8,23 +8,17 @@ from typing import TYPE_CHECKING, Literal, Unpack, get_args
 
 from vhlo_tools.api.frontends import as_program
 from vhlo_tools.artifact import Artifact, Making, given_options, require_manifest
-from vhlo_tools.compat import expansion_policy, resolve_target as resolve
-from vhlo_tools.errors import (
-    AliasError,
-    ProviderError,
-    UnsupportedFeatureError,
-)
+from vhlo_tools.compat import AllowRelaxed, Expand, Library, Target, expansion_policy, resolve_target as resolve
+from vhlo_tools.errors import AliasError, ProviderError, UnsupportedFeatureError
 from vhlo_tools.files import Buffer, is_path, join, place, read_bytes
-from vhlo_tools.findings import OPAQUE_PROPERTIES
+from vhlo_tools.findings import OPAQUE_PROPERTIES, Finding
 from vhlo_tools.records import dataclass
 from vhlo_tools.spec import is_newer_than_data
 
 if TYPE_CHECKING:
     from vhlo_tools.bindings import Context, Module
-    from vhlo_tools.compat import AllowRelaxed, Expand, Library, Target
     from vhlo_tools.conversion import LibraryRetargeting
-    from vhlo_tools.findings import Finding
-    from vhlo_tools.program import ExpandOptions, ImportOptions, LoadOptions, Program, ProgramSource, WriteOptions
+    from vhlo_tools.program import ExpandOptions, ImportOptions, LoadOptions, ProgramSource, WriteOptions
     from vhlo_tools.version import Version
 
 Emit = Literal["text", "bytecode", "vhlo", "hlo-text", "hlo-proto"]
@@ -62,12 +56,7 @@ def resolve_target(target: str, *, as_of: date | None = None, provider: str | No
 
 
 def resolve_reachable(target: str, *, as_of: date | None = None, provider: str | None = None) -> Target:
-    """Return the version that a target stands for, which must be in the specification, or one that the library has.
-
-    Raises:
-        UnknownTargetError: If it is not.
-        InvalidVersionError: If the target looks like a version but is not valid.
-    """
+    """Return the version that a target stands for, which must be in the specification, or one that the library has."""
     return _reachable(resolve_target(target, as_of=as_of, provider=provider), provider)
 
 
@@ -175,8 +164,9 @@ def serialize(
         from vhlo_tools.program import load_program
 
         loaded = load_program(source, name=name, provider=provider, trusted=trusted)
-        artifact = serialize_program(loaded, _target(loaded, target, as_of), **writing)
-        library = loaded.provider.library.name
+        own = loaded.provider.library
+        artifact = serialize_program(loaded, resolve(str(target), lambda: own, as_of=as_of).within(own), **writing)
+        library = own.name
     artifact = linted(artifact) if alias_lint else artifact
     artifact = strip(artifact) if strip_debug_info else artifact
     given = given_options(
@@ -193,11 +183,7 @@ def serialize(
 
 
 def linted(artifact: Artifact) -> Artifact:
-    """Return an artifact with the warnings about its aliases added to its findings.
-
-    Raises:
-        AliasError: If XLA rejects the aliases.
-    """
+    """Return an artifact with the warnings about its aliases added to its findings; errors of XLA are raised."""
     found = artifact.alias_findings()
     if errors := [each for each in found if each.level == "error"]:
         raise AliasError(f"{artifact.name} has aliases that XLA rejects (--no-alias-lint accepts them)", errors)
@@ -265,11 +251,8 @@ def retarget(
         InvalidVersionError: If the target looks like a version but is not valid.
         ValueError: If there is no such engine, or a feature to be expanded is unknown, or has no such expansion.
     """
-    options: ExpandOptions = {
-        "expand": expand,
-        "allow_relaxed": allow_relaxed,
-        "allow_signature_change": allow_signature_change,
-    }
+    options: ExpandOptions = {"expand": expand, "allow_relaxed": allow_relaxed}
+    options["allow_signature_change"] = allow_signature_change
     expands = bool(expansion_policy(**options))
     if expands and engine == "bytes":
         raise ValueError("expansions need MLIR: expected the engine auto or mlir")
@@ -279,9 +262,8 @@ def retarget(
     given = given_options({"engine": "auto"}, engine=engine, as_of=as_of, **options)
 
     def made(moved: Artifact, *, by_library: bool) -> Artifact:
-        return moved.with_making(
-            Making("retarget", str(target), _library(provider).name if by_library else None, given)
-        )
+        library = _library(provider).name if by_library else None
+        return moved.with_making(Making("retarget", str(target), library, given))
 
     def by_library() -> LibraryRetargeting:
         # Imported here because bytes need no MLIR.
@@ -352,18 +334,8 @@ def program_of(
 ) -> bytes:
     """Return the program in an artifact as the contents of a file.
 
-    Args:
-        artifact: The artifact, its path or its bytes, or those of a jax.export file.
-        emit: ``text`` or ``bytecode`` for StableHLO; ``vhlo`` for VHLO as generic text, which needs no MLIR;
-            ``hlo-text`` or ``hlo-proto`` for HLO, which needs XLA in jaxlib.
-        debug_info: Whether text contains locations.
-        provider: The bindings to use, by default the installed ones.
-        trusted: Whether MLIR may parse the artifact directly in this process, as for :func:`deserialize`.
-
-    Raises:
-        ManifestError: If it is a file that is not what the manifest beside it says.
-        MalformedArtifactError: If it is not an artifact, a damaged one, or one the installed library cannot read.
-        InvalidProgramError: If XLA cannot convert it to HLO.
+    VHLO as generic text needs no MLIR, HLO needs XLA in jaxlib, which raises ``InvalidProgramError`` if it cannot
+    convert the program. ``debug_info`` is for locations in text.
     """
     opened = _opened(artifact)
     if emit == "vhlo":
@@ -409,11 +381,6 @@ def _library(provider: str | None) -> Library:
     from vhlo_tools.bindings import get_provider
 
     return get_provider(provider).library
-
-
-def _target(program: Program, target: str | Version, as_of: date | None) -> Target:
-    library = program.provider.library
-    return resolve(str(target), lambda: library, as_of=as_of).within(library)
 
 
 # Expansion of programs, for an older consumer, without writing them

@@ -6,12 +6,22 @@ from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Final
 
-from vhlo_tools.artifact import LARGEST_SUM, Artifact, externalize, extract, list_constants, read_tensors, restore
+from vhlo_tools.artifact import (
+    LARGEST_SUM,
+    Artifact,
+    Constant,
+    Externalized,
+    Extracted,
+    externalize,
+    extract,
+    list_constants,
+    read_tensors,
+    restore,
+)
 from vhlo_tools.files import place, read_bytes
 
 if TYPE_CHECKING:
     from vhlo_tools.api.conversion import ArtifactSource
-    from vhlo_tools.artifact import Constant, Externalized, Extracted
 
 __all__ = ["LARGE", "LARGEST_SUM", "constants", "externalize_constants", "extract_constants", "restore_constants"]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Unpack
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.errors import InvalidInputError, InvalidProgramError
@@ -24,22 +25,8 @@ class Frontend:
     """The exporter of a framework's programs."""
 
     module: str  # in vhlo_tools.integrations
-    function: str  # an Exporter
+    function: str  # takes a path, bytes or an object of the framework, a target, ``weights`` and ``options``
     options: tuple[str, ...] = ()
-
-
-class Exporter(Protocol):
-    """The signature of a frontend's function."""
-
-    def __call__(
-        self,
-        source: ProgramSource,
-        target: str | Version,
-        *,
-        weights: Weights,
-        **options: Any,
-    ) -> ExportedModel:
-        """Export a path, bytes, or an object of a class of the framework, with the frontend's options."""
 
 
 #: The exporter for each kind of framework program. A new kind needs a new line here, and one in `formats.source` or a
@@ -66,26 +53,8 @@ def export_model(
 ) -> ExportedModel:
     """Export a framework's program, with names for the arguments of its ``main``.
 
-    Args:
-        program: A ``torch.export.ExportedProgram``, or the path or the bytes of a ``.pt2`` file; the path of the
-            folder of a SavedModel of TensorFlow; or a ``jax.stages.Lowered``.
-        target: The target version or consumer, in the target grammar.
-        weights: Whether the weights are constants, or arguments after the inputs.
-        name: The name of the program in messages, by default its path.
-        signature: For a SavedModel, the signature; by default ``serving_default``.
-        batch_size: For a SavedModel, the size of the first dimension of inputs that leave it open.
-        importer: For a program of torch.export, ``auto``, ``torchax`` or ``torch-mlir``.
-        import_timeout: For a program of torch.export, the time limit of torch-mlir in seconds.
-        import_memory: For a program of torch.export, the memory limit of torch-mlir in bytes.
-        options: See :class:`vhlo_tools.program.ExportOptions`.
-
-    Raises:
-        InvalidInputError: If an option does not apply to the framework, or there is no such signature.
-        InvalidProgramError: If it is not a framework's program, or one that cannot be exported.
-        MissingExtraError: If the framework is not installed.
-        UnsupportedFeatureError: If it contains something that no artifact can represent.
-        DowngradeError: If it needs a feature newer than the target.
-        UnknownTargetError: If the target is unknown, or a version that the library cannot write.
+    The options are those of :func:`vhlo_tools.serialize`; one that does not apply to the framework is an
+    ``InvalidInputError``. ``weights`` are constants, or arguments after the inputs.
     """
     source = identify(program, name)
     kind, called = source.kind, source.name or "the program"
@@ -94,32 +63,19 @@ def export_model(
             f"{called} is not a framework's program ({', '.join(FRONTENDS)}): weights, signature and batch size "
             f"cannot be chosen; `vhlo constants externalize` replaces the constants of an artifact by arguments"
         )
-    own = _known_options(
-        kind,
-        called,
-        signature=signature,
-        batch_size=batch_size,
-        importer=importer,
-        import_timeout=import_timeout,
-        import_memory=import_memory,
-    )
-    return _export(kind, source.given, target, weights=weights, name=name, **own, **options)
+    own: dict[str, Any] = {"signature": signature, "batch_size": batch_size, "importer": importer}
+    own |= {"import_timeout": import_timeout, "import_memory": import_memory}
+    given = {option: value for option, value in own.items() if value is not None}
+    for option in given:
+        if option not in FRONTENDS[kind].options:
+            having = ", ".join(each for each, frontend in FRONTENDS.items() if option in frontend.options)
+            flag = option.replace("_", "-")
+            raise InvalidInputError(f"{called} is a {kind}, which does not support --{flag}: only {having} does")
+    return _export(kind, source.given, target, weights=weights, name=name, **given, **options)
 
 
 def as_program(program: ProgramSource, *, name: str | None = None, **options: Unpack[ExportOptions]) -> ProgramSource:
-    """Return a framework's program as an artifact of the newest version, and any other program as its source.
-
-    Args:
-        program: Anything that :func:`vhlo_tools.serialize` accepts.
-        name: The name of the program in messages, by default its path.
-        options: See :class:`ExportOptions`.
-
-    Raises:
-        InvalidProgramError: If it is in no supported format, or cannot be exported.
-        MissingExtraError: If the framework is not installed.
-        UnsupportedFeatureError: If it contains something that no artifact can represent.
-        OSError: If a file cannot be read.
-    """
+    """Return a framework's program as an artifact of the newest version, and any other program as its source."""
     source = identify(program, name)
     if source.kind is None or source.kind not in FRONTENDS:
         return source
@@ -147,19 +103,8 @@ def as_container(program: ProgramSource, name: str | None = None) -> JaxExport |
     return decode_jax_export(source.data)
 
 
-def _known_options(kind: Kind, called: str, **options: str | float | None) -> dict[str, object]:
-    """Return the options with a value, all of which the frontend must support."""
-    given: dict[str, object] = {option: value for option, value in options.items() if value is not None}
-    for option in given:
-        if option not in FRONTENDS[kind].options:
-            having = ", ".join(each for each, frontend in FRONTENDS.items() if option in frontend.options)
-            flag = option.replace("_", "-")
-            raise InvalidInputError(f"{called} is a {kind}, which does not support --{flag}: only {having} does")
-    return given
-
-
 def _export(kind: Kind, program: ProgramSource, target: str | Version, **options: Any) -> ExportedModel:
     frontend = FRONTENDS[kind]
     module = import_module(f"vhlo_tools.integrations.{frontend.module}")
-    exporter: Exporter = getattr(module, frontend.function)
+    exporter: Callable[..., ExportedModel] = getattr(module, frontend.function)
     return exporter(program, target, **options)

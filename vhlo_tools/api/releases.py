@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from os import PathLike
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any
 
 from vhlo_tools.api.conversion import resolve_target, retarget, serialize
 from vhlo_tools.api.frontends import as_artifact
 from vhlo_tools.api.running import load_executable
-from vhlo_tools.errors import DowngradeError, ReleaseEnvironmentError, VhloToolsError
+from vhlo_tools.errors import ReleaseEnvironmentError, VhloToolsError
 from vhlo_tools.releases import PackageRelease, download_of, environment, silent
 
 if TYPE_CHECKING:
-    from vhlo_tools.artifact import Artifact
     from vhlo_tools.compat import AllowRelaxed, Expand
-    from vhlo_tools.program import ExpandOptions, ProgramSource
+    from vhlo_tools.program import ProgramSource
     from vhlo_tools.releases import Confirmation, Download, Matrix, MatrixProgram, Say
     from vhlo_tools.verification import Drawing, Tolerance
     from vhlo_tools.version import Version
 
 
 def downloads(releases: Iterable[str]) -> tuple[Download, ...]:
-    """Return what making the environments of releases would download, without making any.
+    """Return what making the environments of releases, such as ``jaxlib==0.4.31``, would download; none is made.
 
-    Args:
-        releases: The releases, such as ``jaxlib==0.4.31``.
-
-    Raises:
-        ReleaseEnvironmentError: If a release does not exist, or not for a Python of this machine, or is of a package
-            that reads no artifacts.
-        MissingExtraError: If an environment must be made, and there is no uv.
+    Raises ``ReleaseEnvironmentError`` if a release does not exist, or not for a Python of this machine, or is of a
+    package that reads no artifacts; ``MissingExtraError`` if an environment must be made, and there is no uv.
     """
     named = [str(PackageRelease.of_reader(release)) for release in releases]
     return tuple(download_of(release) for release in dict.fromkeys(named))
@@ -80,15 +75,12 @@ def confirm(
     from vhlo_tools.releases import confirm_by
 
     artifact = as_artifact(program, name)
-    allowed: ExpandOptions = {
-        "expand": expand,
-        "allow_relaxed": allow_relaxed,
-        "allow_signature_change": allow_signature_change,
-    }
+    options: Any = {"expand": expand, "allow_relaxed": allow_relaxed, "provider": provider, "trusted": trusted}
+    options["allow_signature_change"] = allow_signature_change
     if artifact is None:
-        artifact = serialize(program, target or release, name=name, provider=provider, trusted=trusted, **allowed)
+        artifact = serialize(program, target or release, name=name, **options)
     elif target is not None:
-        artifact = retarget(artifact, target, provider=provider, trusted=trusted, **allowed)
+        artifact = retarget(artifact, target, **options)
     install_releases([release], say)
     return confirm_by(release, artifact)
 
@@ -140,11 +132,8 @@ def matrix(
     """
     from vhlo_tools.releases import build_matrix
 
-    named = (
-        programs
-        if isinstance(programs, Mapping)
-        else {_name_of(each, number): each for number, each in enumerate(programs)}
-    )
+    if not isinstance(programs, Mapping):
+        programs = {_name_of(each, number): each for number, each in enumerate(programs)}
     writers, readers = _releases(producers), _releases(consumers)
     for release in writers:
         if not PackageRelease.parse(release).kind.writes:
@@ -153,33 +142,18 @@ def matrix(
     install_releases([*writers, *readers], say)
     prepared = [
         _prepared(name, program, run=run, drawing=drawing, provider=provider, trusted=trusted)
-        for name, program in named.items()
+        for name, program in programs.items()
     ]
     return build_matrix(
-        prepared,
-        writers,
-        readers,
-        target=version,
-        tolerance=tolerance,
-        run=run,
-        jobs=jobs,
-        timeout=timeout,
-        say=say,
+        prepared, writers, readers, target=version, tolerance=tolerance, run=run, jobs=jobs, timeout=timeout, say=say
     )
 
 
 def install_releases(releases: Sequence[str], say: Say = silent, *, versions: Sequence[Version] = ()) -> None:
-    """Make the environments of releases where there are none, and say before what that downloads.
+    """Make the environments of releases where there are none; ``say`` is told before what that downloads.
 
-    Args:
-        releases: The releases, such as ``jaxlib==0.4.31``.
-        say: Is told, in lines.
-        versions: The StableHLO versions that they are to confirm something of, if that is known.
-
-    Raises:
-        SettingsError: If a release is older than all ``versions``, and would be asked nothing.
-        ReleaseEnvironmentError: As :func:`downloads`.
-        MissingExtraError: As :func:`downloads`.
+    A release older than all ``versions``, of which it is to confirm something, would be asked nothing: it is a
+    ``SettingsError``.
     """
     if versions:
         from vhlo_tools.releases import refuse_idle_releases
@@ -208,13 +182,7 @@ def _releases(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _prepared(
-    name: str,
-    program: ProgramSource,
-    *,
-    run: bool,
-    drawing: Drawing | None,
-    provider: str | None,
-    trusted: bool,
+    name: str, program: ProgramSource, *, run: bool, drawing: Drawing | None, provider: str | None, trusted: bool
 ) -> MatrixProgram:
     from vhlo_tools.releases import MatrixProgram, evaluate
     from vhlo_tools.verification import Drawing as AnyDrawing
@@ -222,7 +190,10 @@ def _prepared(
     artifact = as_artifact(program, name) or serialize(
         program, name=name, allow_other_dialects=True, provider=provider, trusted=trusted
     )
-    artifact = _oldest(artifact)
+    oldest = artifact.requirements().downgradable_to
+    # At the oldest version that has all of it.
+    with suppress(VhloToolsError):
+        artifact = artifact.retargeted(oldest) if oldest < artifact.version else artifact
     if not run:
         return MatrixProgram(name, artifact, None, "runs were not asked for")
     try:
@@ -230,12 +201,3 @@ def _prepared(
         return MatrixProgram(name, artifact, evaluate(executable, drawing or AnyDrawing()))
     except VhloToolsError as error:
         return MatrixProgram(name, artifact, None, f"not run: {error}")
-
-
-def _oldest(artifact: Artifact) -> Artifact:
-    """Return an artifact at the oldest version that has all of it."""
-    version: Final[Version] = artifact.requirements().downgradable_to
-    try:
-        return artifact.retargeted(version) if version < artifact.version else artifact
-    except (DowngradeError, VhloToolsError):
-        return artifact

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, get_args
 
 from vhlo_tools.api.frontends import as_container, as_program
-from vhlo_tools.artifact import check_source
+from vhlo_tools.artifact import ManifestChoice, check_source
 from vhlo_tools.errors import InvalidInputError
-from vhlo_tools.files import identify
+from vhlo_tools.files import Source, identify
 
 if TYPE_CHECKING:
-    from vhlo_tools.artifact import ManifestChoice
     from vhlo_tools.execution import Donate, Executable, Handler, ParallelExecutable, Probe
-    from vhlo_tools.files import Source
     from vhlo_tools.program import LoadOptions, Program, ProgramSource
 
 # Exports of jax for several platforms: ``main`` first takes the number of the platform that it runs on
@@ -26,17 +25,7 @@ ANY_PLATFORM: Final = "any"
 
 
 def for_platform(program: Program, source: Source, platform: str | None) -> Program:
-    """Return a program without the argument for the number of the platform, if it has one.
-
-    Args:
-        program: The program.
-        source: What it was loaded from.
-        platform: The platform, :data:`ANY_PLATFORM`, or ``None`` for ``cpu``.
-
-    Raises:
-        InvalidInputError: If the program is not exported for the platform.
-        MalformedArtifactError: If it is a damaged jax.export file.
-    """
+    """Return a program without the argument for the number of the platform, if it has one; ``None`` is ``cpu``."""
     container = as_container(source)
     # Of all objects that are programs, only a jax.export.Exported has platforms.
     platforms = container.platforms if container is not None else tuple(getattr(source.given, "platforms", ()))
@@ -104,6 +93,17 @@ def load_executable(
         ProviderError: If a dependency of the engine is not installed.
     """
     from vhlo_tools.execution import Executable, choose_executable
+
+    with _loaded(program, engine, platform, manifest, options) as loaded:
+        if engine == "auto":
+            return choose_executable(loaded, handlers, in_process=in_process, timeout=timeout)
+        return Executable(loaded, engine, "as requested", handlers, in_process=in_process, timeout=timeout)
+
+
+@contextmanager
+def _loaded(
+    program: ProgramSource, engine: str, platform: str | None, manifest: ManifestChoice, options: LoadOptions
+) -> Iterator[Program]:
     from vhlo_tools.program import load_program, names_in_utf8
 
     if engine not in ENGINE_CHOICES:
@@ -113,9 +113,7 @@ def load_executable(
     program = as_program(source, name=options.get("name"), provider=options.get("provider"))
     loaded = for_platform(load_program(program, **options), source, platform)
     with names_in_utf8(loaded.name):
-        if engine == "auto":
-            return choose_executable(loaded, handlers, in_process=in_process, timeout=timeout)
-        return Executable(loaded, engine, "as requested", handlers, in_process=in_process, timeout=timeout)
+        yield loaded
 
 
 def run(
@@ -231,24 +229,10 @@ def load_parallel_executable(
         ManifestError: If it is not what its manifest says, or one is required and not there.
     """
     from vhlo_tools.execution import ParallelExecutable
-    from vhlo_tools.program import load_program, names_in_utf8
 
-    if engine not in ENGINE_CHOICES:
-        raise ValueError(f"{engine!r} is not an engine: expected one of {', '.join(ENGINE_CHOICES)}")
-    source = identify(program, options.get("name"))
-    check_source(source, manifest).require()
-    program = as_program(source, name=options.get("name"), provider=options.get("provider"))
-    loaded = for_platform(load_program(program, **options), source, platform)
-    with names_in_utf8(loaded.name):
-        return ParallelExecutable(
-            loaded,
-            engine,
-            replicas=replicas,
-            partitions=partitions,
-            handlers=handlers,
-            in_process=in_process,
-            timeout=timeout,
-        )
+    running: Any = {"handlers": handlers, "in_process": in_process, "timeout": timeout}
+    with _loaded(program, engine, platform, manifest, options) as loaded:
+        return ParallelExecutable(loaded, engine, replicas=replicas, partitions=partitions, **running)
 
 
 def run_parallel(
@@ -313,15 +297,6 @@ def run_parallel(
         raise TypeError(f"inputs must be a sequence with the inputs of each device, not a {type(inputs).__qualname__}")
     if probe is not None and engine == "auto":
         engine = "reference"
-    executable = load_parallel_executable(
-        program,
-        replicas=replicas,
-        partitions=partitions,
-        engine=engine,
-        handlers=handlers,
-        timeout=timeout,
-        platform=platform,
-        manifest=manifest,
-        **options,
-    )
+    loading: Any = {"handlers": handlers, "timeout": timeout, "platform": platform, "manifest": manifest, **options}
+    executable = load_parallel_executable(program, replicas=replicas, partitions=partitions, engine=engine, **loading)
     return executable.run(inputs, timeout=timeout, probe=probe)

@@ -23,21 +23,32 @@ from vhlo_tools.errors import (
     VerificationError,
     VhloToolsError,
 )
-from vhlo_tools.files import digest_of, is_url, place, read_bytes, recognise
+from vhlo_tools.files import Buffer, digest_of, is_url, place, read_bytes, recognise
 from vhlo_tools.records import dataclass
-from vhlo_tools.stores import PairRecord, Pairs, Proof, StoredProgram, Workers, in_batches, work_in_order
+from vhlo_tools.stores import (
+    AnyExecutor,
+    Pair,
+    PairRecord,
+    Pairs,
+    PairStatus,
+    Proof,
+    StoredProgram,
+    Workers,
+    in_batches,
+    work_in_order,
+)
 
 if TYPE_CHECKING:
     from vhlo_tools.api.running import EngineChoice
-    from vhlo_tools.files import Buffer
     from vhlo_tools.program import ProgramSource
-    from vhlo_tools.stores import AnyExecutor, Pair, PairStatus
     from vhlo_tools.verification import Drawing, Tolerance
 
 # Proofs that two programs are equivalent: without running them if possible, and otherwise by running both
 
 _Names = tuple[str, str]
 
+#: The fields of a prover that say how programs are run.
+_OF_RUNS: Final = ("seed", "rounds", "drawing", "tolerance", "engine", "timeout", "provider", "trusted")
 # From best to worst.
 _VERDICTS: Final = ("same program", "same results", "unknown", "other results")
 
@@ -70,19 +81,7 @@ class Prover:
         if self._is_same_program(before, after, names):
             return Proof("same program")
         try:
-            report = verify(
-                before,
-                after,
-                seed=self.seed,
-                rounds=self.rounds,
-                drawing=self.drawing,
-                tolerance=self.tolerance,
-                engine=self.engine,
-                timeout=self.timeout,
-                names=names,
-                provider=self.provider,
-                trusted=self.trusted,
-            )
+            report = verify(before, after, names=names, **{each: getattr(self, each) for each in _OF_RUNS})
         except VerificationError as error:
             return Proof("other results", str(error))
         except (EngineError, MalformedArtifactError, ProviderError) as error:
@@ -141,12 +140,11 @@ class _Task:
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """Compares pairs of programs, in any process."""
+    """Compares pairs of programs, in any process; an error in one does not affect the others."""
 
     prover: Prover
 
     def __call__(self, tasks: Sequence[_Task]) -> list[PairRecord]:
-        """Compare pairs; an error in one does not affect the others."""
         return [self._one(task) for task in tasks]
 
     def _one(self, task: _Task) -> PairRecord:
@@ -278,24 +276,16 @@ def verify_stores(
         MigrationError: If one of the paths is not a store, or has no programs.
         WorkerError: If no process can be started, or the cluster cannot be used.
     """
-    prover = Prover(
-        seed=seed,
-        rounds=rounds,
-        drawing=drawing,
-        tolerance=tolerance,
-        engine=engine,
-        timeout=timeout,
-        provider=provider,
-        trusted=trusted,
-    )
-    verification = StoreVerification(_text(before), _text(after), prover, exclude)
-    return _verified(verification, executor, jobs)
+    prover = Prover(seed, rounds, drawing, tolerance, engine, timeout, provider=provider, trusted=trusted)
+    verification = StoreVerification(path_text(before), path_text(after), prover, exclude)
+
+    def records() -> Iterator[PairRecord]:
+        with Workers(executor, jobs) as workers:
+            yield from verification.records(workers)
+
+    return records()
 
 
-def _verified(verification: StoreVerification, executor: AnyExecutor | None, jobs: int | None) -> Iterator[PairRecord]:
-    with Workers(executor, jobs) as workers:
-        yield from verification.records(workers)
-
-
-def _text(path: str | PathLike[str]) -> str:
+def path_text(path: str | PathLike[str]) -> str:
+    # A UPath is no PathLike.
     return fspath(path) if isinstance(path, str | PathLike) else str(place(path))

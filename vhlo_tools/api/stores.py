@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from datetime import date
-from os import PathLike, fspath
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from vhlo_tools.api.checking import findings_with_library, prepare_check
 from vhlo_tools.api.conversion import resolve_reachable, retarget, serialize
 from vhlo_tools.api.releases import install_releases
-from vhlo_tools.api.store_verification import Prover
+from vhlo_tools.api.store_verification import Prover, path_text
 from vhlo_tools.artifact import JaxContainer
 from vhlo_tools.errors import MigrationError
-from vhlo_tools.files import Kind, is_path, is_url, local_path, place
+from vhlo_tools.files import Buffer, Kind, is_path, is_url, local_path
 from vhlo_tools.program import WriteOptions
 from vhlo_tools.stores import (
     AT_REST,
@@ -33,9 +33,7 @@ from vhlo_tools.stores import (
 )
 
 if TYPE_CHECKING:
-    from vhlo_tools.api.checking import Checked
     from vhlo_tools.artifact import Artifact
-    from vhlo_tools.files import Buffer
     from vhlo_tools.findings import Finding
     from vhlo_tools.spec import WindowName
     from vhlo_tools.stores import AnyExecutor, MigrationRecord, Proof, StoreFile
@@ -46,17 +44,17 @@ if TYPE_CHECKING:
 # These functions are called by name in other processes.
 
 
+_EXPANDING: Final = ("expand", "allow_relaxed", "allow_signature_change", "provider", "trusted")
+_WRITING: Final = (*_EXPANDING, "allow_other_dialects", "legalize")
+
+
+def _options(settings: MigrationSettings, names: Sequence[str]) -> Any:
+    return {name: getattr(settings, name) for name in names}
+
+
 def _move(program: StoredProgram, settings: MigrationSettings) -> Artifact | JaxContainer:
     def moved(artifact: Artifact) -> Artifact:
-        return retarget(
-            artifact,
-            settings.target,
-            expand=settings.expand,
-            allow_relaxed=settings.allow_relaxed,
-            allow_signature_change=settings.allow_signature_change,
-            provider=settings.provider,
-            trusted=settings.trusted,
-        )
+        return retarget(artifact, settings.target, **_options(settings, _EXPANDING))
 
     if isinstance(program.opened, JaxContainer):
         return program.opened.with_artifacts(moved)
@@ -66,49 +64,25 @@ def _move(program: StoredProgram, settings: MigrationSettings) -> Artifact | Jax
 
     # Versions newer than the library are reached by retargeting its newest version on bytes.
     written = min(settings.target, get_provider(settings.provider).library.current)
-    artifact = serialize(
-        program.data,
-        written,
-        allow_other_dialects=settings.allow_other_dialects,
-        legalize=settings.legalize,
-        expand=settings.expand,
-        allow_relaxed=settings.allow_relaxed,
-        allow_signature_change=settings.allow_signature_change,
-        name=program.name,
-        provider=settings.provider,
-        trusted=settings.trusted,
-    )
+    artifact = serialize(program.data, written, name=program.name, **_options(settings, _WRITING))
     return artifact if written == settings.target else moved(artifact).with_findings(artifact.findings)
 
 
 def _blocking(program: StoredProgram, settings: MigrationSettings) -> list[Finding]:
     """Errors block the migration."""
+
+    def found(each: Artifact | Buffer) -> list[Finding]:
+        return prepare_check(each, name=program.name, **_options(settings, _WRITING)).findings(settings.target)
+
     if program.opened is None:
-        return _checked(program.data, program.name, settings).findings(settings.target)
-    artifacts, name = program.artifacts, program.name
+        return found(program.data)
     if settings.expand or settings.allow_relaxed:
-        blocked = [each for each in artifacts if each.requirements().findings(settings.target)]
-        return [each for artifact in blocked for each in _checked(artifact, name, settings).findings(settings.target)]
-    provider, trusted = settings.provider, settings.trusted
+        blocked = [each for each in program.artifacts if each.requirements().findings(settings.target)]
+        return [each for artifact in blocked for each in found(artifact)]
+    loading = _options(settings, ("provider", "trusted"))
     return [
-        each
-        for artifact in artifacts
-        for each in findings_with_library(artifact, settings.target, provider=provider, trusted=trusted)
+        each for artifact in program.artifacts for each in findings_with_library(artifact, settings.target, **loading)
     ]
-
-
-def _checked(program: Artifact | Buffer, name: str, settings: MigrationSettings) -> Checked:
-    return prepare_check(
-        program,
-        allow_other_dialects=settings.allow_other_dialects,
-        legalize=settings.legalize,
-        expand=settings.expand,
-        allow_relaxed=settings.allow_relaxed,
-        allow_signature_change=settings.allow_signature_change,
-        name=name,
-        provider=settings.provider,
-        trusted=settings.trusted,
-    )
 
 
 def _prove(before: StoredProgram, after: Artifact | JaxContainer, settings: MigrationSettings) -> Proof:
@@ -116,24 +90,18 @@ def _prove(before: StoredProgram, after: Artifact | JaxContainer, settings: Migr
     # The written bytes are compared, because they are what consumers will read.
     written = bytes(after)
     kind = Kind.JAX_EXPORT if isinstance(after, JaxContainer) else Kind.PORTABLE_ARTIFACT
-    prover = Prover(
-        settings.seed,
-        timeout=settings.timeout,
-        legalize=settings.legalize,
-        provider=settings.provider,
-        trusted=settings.trusted,
-    )
+    prover = Prover(**_options(settings, ("seed", "timeout", "legalize", "provider", "trusted")))
     name = before.name
     return prover.prove(before, StoredProgram.of(name, kind, written), (name, f"{name} at {settings.target}"))
 
 
-#: The operations of a migration on one program.
 def _refused(artifacts: Sequence[Artifact], settings: MigrationSettings) -> list[Finding]:
     from vhlo_tools.releases import refusals
 
     return [each for artifact in artifacts for each in refusals(settings.confirm_with, artifact, settings.target)]
 
 
+#: The operations of a migration on one program.
 MIGRATION_TOOLS: Final = Tools(_move, _blocking, _prove, _refused)
 
 
@@ -188,7 +156,7 @@ def _settings(
     return MigrationSettings(
         _texts(paths),
         resolved.version,
-        None if output_dir is None else _text(output_dir),
+        None if output_dir is None else path_text(output_dir),
         exclude=tuple(exclude),
         confirm_with=tuple(confirm_with),
         provider=provider,
@@ -248,14 +216,18 @@ def migrate(
         InvalidVersionError: If the target looks like a version but is not valid.
     """
     settings = _settings(paths, target, verify=verify, seed=seed, timeout=timeout, **options)
-    return _migrated(settings, None if journal is None else _text(journal), executor, jobs, restart=restart)
+    own = None if journal is None else path_text(journal)
+    return _records(opened_migration(settings, own, restart=restart), Migration.execute, executor, jobs)
 
 
-def _migrated(
-    settings: MigrationSettings, journal: str | None, executor: AnyExecutor | None, jobs: int | None, *, restart: bool
+def _records(
+    opened: AbstractContextManager[Migration],
+    work: Callable[[Migration, Workers], Iterator[MigrationRecord]],
+    executor: AnyExecutor | None,
+    jobs: int | None,
 ) -> Iterator[MigrationRecord]:
-    with opened_migration(settings, journal, restart=restart) as migration, Workers(executor, jobs) as workers:
-        yield from migration.execute(workers)
+    with opened as migration, Workers(executor, jobs) as workers:
+        yield from work(migration, workers)
 
 
 @contextmanager
@@ -264,14 +236,8 @@ def opened_migration(
 ) -> Iterator[Migration]:
     """Yield a migration with its journal; the journal is removed unless an error occurs or the caller named it.
 
-    Args:
-        settings: The settings of the migration.
-        journal: The path of the journal.
-        dry: Whether to plan only, with a temporary journal.
-        restart: Whether to discard the journal of an interrupted migration.
-
-    Raises:
-        MigrationError: If the journal cannot be used.
+    ``dry`` plans only, with a temporary journal; ``restart`` discards the journal of an interrupted migration. Raises
+    ``MigrationError`` if the journal cannot be used.
     """
     journal = journal and str(local_path(journal, "a journal"))
     path = None if dry else journal or journal_path(settings)
@@ -343,12 +309,7 @@ def plan_migration(
         InvalidVersionError: If the target looks like a version but is not valid.
     """
     settings = _settings(paths, target, **options)
-    return _planned(settings, executor, jobs)
-
-
-def _planned(settings: MigrationSettings, executor: AnyExecutor | None, jobs: int | None) -> Iterator[MigrationRecord]:
-    with opened_migration(settings, dry=True) as migration, Workers(executor, jobs) as workers:
-        yield from migration.plan(workers)
+    return _records(opened_migration(settings, dry=True), Migration.plan, executor, jobs)
 
 
 def store_status(
@@ -381,27 +342,18 @@ def store_status(
     """
     if unknown := sorted(set(windows).difference(WINDOWS)):
         raise ValueError(f"{unknown[0]!r} is not a window: expected one of {', '.join(WINDOWS)}")
-    return _watched(_texts(paths), tuple(windows), executor, jobs, tuple(exclude), as_of or date.today())
+    watching: Any = {"windows": tuple(windows), "exclude": tuple(exclude), "today": as_of or date.today()}
+    return _watched(_texts(paths), executor, jobs, **watching)
 
 
 def _watched(
-    paths: tuple[str, ...],
-    windows: tuple[WindowName, ...],
-    executor: AnyExecutor | None,
-    jobs: int | None,
-    exclude: tuple[str, ...],
-    today: date,
+    paths: tuple[str, ...], executor: AnyExecutor | None, jobs: int | None, **watching: Any
 ) -> Iterator[StoreFile]:
     with Workers(executor, jobs) as workers:
-        yield from watch_store(paths, workers, windows=windows, today=today, exclude=exclude)
+        yield from watch_store(paths, workers, **watching)
 
 
 def _texts(paths: Paths) -> tuple[str, ...]:
     if isinstance(paths, str | PathLike) or is_path(paths):
-        return (_text(paths),)
-    return tuple(_text(each) for each in paths)
-
-
-def _text(path: str | PathLike[str]) -> str:
-    # A UPath is no PathLike.
-    return fspath(path) if isinstance(path, str | PathLike) else str(place(path))
+        return (path_text(paths),)
+    return tuple(path_text(each) for each in paths)

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from vhlo_tools.api.conversion import serialize
 from vhlo_tools.api.frontends import as_artifact
-from vhlo_tools.api.running import ANY_PLATFORM, ENGINE_CHOICES, load_executable
+from vhlo_tools.api.running import ANY_PLATFORM, ENGINE_CHOICES, EngineChoice, load_executable
 from vhlo_tools.errors import EngineError
 from vhlo_tools.files import local_path
 
 if TYPE_CHECKING:
-    from vhlo_tools.api.running import EngineChoice
     from vhlo_tools.execution import EngineName, Executable, Handler
     from vhlo_tools.program import ProgramSource
     from vhlo_tools.verification import Drawing, Record, Replayed, Tolerance, VerificationReport
@@ -140,11 +139,7 @@ def verify(
 
 
 def check_engines(engines: Sequence[str]) -> None:
-    """Raise an error unless these are two or more different engines.
-
-    Raises:
-        ValueError: If they are not.
-    """
+    """Raise ``ValueError`` unless these are two or more different engines."""
     known = [each for each in ENGINE_CHOICES if each != "auto"]
     unknown = [each for each in engines if each not in known]
     if unknown:
@@ -247,9 +242,8 @@ def record_golden(
     from vhlo_tools.verification import Tolerance, write_record
 
     artifact = as_artifact(program, None) or serialize(program, target, provider=provider)
-    executable = load_executable(
-        artifact, engine=engine, handlers=handlers, timeout=timeout, name=name, provider=provider
-    )
+    running: Any = {"engine": engine, "handlers": handlers, "timeout": timeout, "provider": provider}
+    executable = load_executable(artifact, name=name, **running)
     drawn = inputs if inputs is not None else draw_inputs(artifact, seed, drawing=drawing, provider=provider)
     given = executable.converted(drawn)
     library = get_provider(provider).library
@@ -293,8 +287,8 @@ def check_golden(
 
     def run(record: Record, artifact: Any, inputs: Sequence[Any]) -> tuple[Any, ...]:
         chosen: Any = engine or record.engine
-        options: Any = {"handlers": handlers, "timeout": timeout, "provider": provider}
-        return load_executable(artifact, engine=chosen, **options).run(inputs)
+        loading: Any = {"handlers": handlers, "timeout": timeout, "provider": provider}
+        return load_executable(artifact, engine=chosen, **loading).run(inputs)
 
     for each in records_in(local_path(folder, "a suite")):
         yield replay_folder(each, run)

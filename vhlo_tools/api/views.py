@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 from vhlo_tools.api.aliases import aliased_artifact
-from vhlo_tools.api.checking import prepare_check
+from vhlo_tools.api.checking import Checked, prepare_check
 from vhlo_tools.api.conversion import resolve_target
 from vhlo_tools.api.differences import diff
 from vhlo_tools.errors import InvalidInputError, LayoutError, UnsupportedFeatureError, VhloToolsError
-from vhlo_tools.files import Url, is_path, is_saved_model, place
+from vhlo_tools.files import Place, Url, is_path, is_saved_model, place
 from vhlo_tools.spec import minimum_version
 from vhlo_tools.stores import AT_REST
 from vhlo_tools.viewing import MOST_BOXES, dot_lines, mermaid_lines, picture_of, program_graph, svg_lines
@@ -21,8 +21,6 @@ from vhlo_tools.viewing import MOST_BOXES, dot_lines, mermaid_lines, picture_of,
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from vhlo_tools.api.checking import Checked
-    from vhlo_tools.files import Place
     from vhlo_tools.program import CheckOptions, ProgramSource
     from vhlo_tools.stores import StoreFile
     from vhlo_tools.version import Version
@@ -149,7 +147,11 @@ def report(
         return _difference(program, other, (options.get("name"), other_name), today, options)
     where = place(program) if is_path(program) else None
     if isinstance(where, Path) and _is_results(where):
-        return _results(where, options.get("name") or str(where), today)
+        from vhlo_tools.stores import summarize_results
+        from vhlo_tools.viewing import assembled, results_contents
+
+        summary = summarize_results(str(where)).as_json()
+        return assembled("store", results_contents(summary, name=options.get("name") or str(where), today=today))
     if where is not None and _is_store(where):
         return _store(str(where), options.get("name") or str(where), resolved, today)
     # Imported here, as are others, because few calls make pages.
@@ -215,13 +217,6 @@ def _is_results(where: Path) -> bool:
                 return False
             found = True
     return found
-
-
-def _results(where: Path, name: str, today: date) -> Page:
-    from vhlo_tools.stores import summarize_results
-    from vhlo_tools.viewing import assembled, results_contents
-
-    return assembled("store", results_contents(summarize_results(str(where)).as_json(), name=name, today=today))
 
 
 def _store(where: str, name: str, target: Version, today: date) -> Page:
