@@ -216,11 +216,11 @@ EXPORTS: Final = {
         "vhlo_tools.verification.rounds": "Round VerificationReport compare_outputs drawings verify_executables",
     },
     "vhlo_tools.viewing": {
-        "vhlo_tools.viewing.assembly": "ELK Page assembled has_layout_engine layout_worker",
+        "vhlo_tools.viewing.assembly": "ELK Page assembled layout_worker",
         "vhlo_tools.viewing.columns": "BlockSpan Columns",
         "vhlo_tools.viewing.drawing": "dot_lines mermaid_lines svg_lines",
         "vhlo_tools.viewing.folding": "Group GroupKind MOST_MEMBERS",
-        "vhlo_tools.viewing.graph": "Edge Node OpName ProgramGraph Value program_graph",
+        "vhlo_tools.viewing.graph": "Edge OpName ProgramGraph Value program_graph",
         "vhlo_tools.viewing.picturing": "Arrow Box BoxKind MOST_BOXES Picture picture_of",
         "vhlo_tools.viewing.programs": "DifferenceContents ProgramContents difference_contents program_contents",
         "vhlo_tools.viewing.store_pages": "StoreContents results_contents store_contents",

@@ -33,8 +33,8 @@ from vhlo_tools.gate import (
     listing,
     render,
 )
-from vhlo_tools.gate.contents import Content
-from vhlo_tools.gate.examinations import DistributedExaminations, Request
+from vhlo_tools.gate.examination import Content, Task
+from vhlo_tools.gate.examinations import DistributedExaminations
 
 SETTINGS = Settings(target=("1.3.0", "1.9.0"))
 
@@ -150,7 +150,7 @@ def test_stores_are_checked_from_python(folder: Path, elsewhere: Executor) -> No
 def test_a_process_that_crashes_belongs_to_whoever_started_it(folder: Path) -> None:
     write(folder / "deadly.mlir", GOOD)
     questions = (Question(resolve_target("1.3.0")),)
-    requests = [Request(Content(each), questions, each) for each in ("text0.mlir", "deadly.mlir", "text1.mlir")]
+    requests = [Task(Content(each), questions, each) for each in ("text0.mlir", "deadly.mlir", "text1.mlir")]
     with (
         ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor,
         pytest.raises(vt.WorkerError, match="only the owner of the executor can restart it"),

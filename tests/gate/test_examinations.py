@@ -16,7 +16,7 @@ from vhlo_tools.api import resolve_target
 from vhlo_tools.gate import FORMATS, Question, examinations
 from vhlo_tools.gate.contents import read_ahead
 from vhlo_tools.gate.examination import Examination, Examiner, Task
-from vhlo_tools.gate.examinations import Examinations, Request
+from vhlo_tools.gate.examinations import Examinations
 from vhlo_tools.gate.findings_cache import FindingsCache
 
 QUESTIONS = (Question(resolve_target("1.3.0")),)
@@ -74,8 +74,8 @@ def test_a_report_of_processes_of_its_own(folder: Path, capsys: pytest.CaptureFi
     assert (one[0], "text11.mlir" in one[1]) == (2, True)
 
 
-def requests(*paths: str) -> Iterator[Request]:
-    return (Request(each, QUESTIONS, each.path) for each in read_ahead(paths, lambda path: None))
+def requests(*paths: str) -> Iterator[Task]:
+    return (Task(each, QUESTIONS, each.path) for each in read_ahead(paths, lambda path: None))
 
 
 @pytest.mark.usefixtures("soon")
@@ -110,7 +110,7 @@ class Tracing(Examiner):
 
     def __call__(self, tasks: Sequence[Task]) -> list[Examination]:
         for task in tasks:
-            Path(f"{task.path}.process").write_text(str(os.getpid()))
+            Path(f"{task.content.path}.process").write_text(str(os.getpid()))
         return Examiner.__call__(self, tasks)
 
 
@@ -176,7 +176,7 @@ def test_what_waits_for_a_program_that_takes_long_is_bounded(folder: Path, monke
     expected = list(Examinations(Tracing(), FindingsCache()).of(requests(*paths), len(paths)))
     begun = 0
 
-    def counted() -> Iterator[Request]:
+    def counted() -> Iterator[Task]:
         nonlocal begun
         for request in requests(*paths):
             begun += 1

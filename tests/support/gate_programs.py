@@ -75,9 +75,9 @@ class DeadlyExaminer(Examiner):
 
     def __call__(self, tasks: Sequence[Task]) -> list[Examination]:
         for task in tasks:
-            killed = Path(f"{task.path}.killed")
+            killed = Path(f"{task.content.path}.killed")
             done = len(killed.read_text()) if killed.exists() else 0
-            if self.mark in task.path and done < self.times:
+            if self.mark in task.content.path and done < self.times:
                 killed.write_text("x" * (done + 1))
                 os.kill(os.getpid(), signal.SIGKILL)
         return Examiner.__call__(self, tasks)

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final
@@ -16,12 +16,11 @@ from vhlo_tools.errors import MalformedArtifactError, SettingsError
 from vhlo_tools.files import is_url, open_regular, write_atomically
 from vhlo_tools.findings import Finding
 from vhlo_tools.gate.contents import digest_at
-from vhlo_tools.gate.report_model import Identity, identity_of, is_refused
+from vhlo_tools.gate.report_model import Identity, Question, identity_of, is_refused
 from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
     from vhlo_tools.gate.examination import ProgramFacts
-    from vhlo_tools.gate.report_model import Question
 
 # Baseline of known findings, so that only new ones fail
 #
@@ -86,22 +85,17 @@ class Baseline:
         owner = self._owner(name, mark)
         # Of the programs without known findings, of which there may be very many, nobody asks.
         self._asked |= {(each, question.spelling) for each in (name, owner) if each in self._files}
-        new, known = [], []
-        for finding in findings:
-            if finding.level == "note":
-                new.append(finding)
-                continue
+
+        def free(finding: Finding) -> int:
             identity = identity_of(owner, question, finding)
-            free = max(self._known[identity] - self._seen[identity], 0)
+            left = self._known[identity] - self._seen[identity]
             self._seen[identity] += finding.count
             self._found[replace(identity, file=name)] += finding.count
             if mark is not None:
                 self._marks[name] = mark
-            if free:
-                known.append(replace(finding, count=min(finding.count, free)))
-            if finding.count > free:
-                new.append(replace(finding, count=finding.count - free))
-        return new, known
+            return left
+
+        return _divided(findings, free)
 
     def stale(self) -> list[tuple[Identity, int]]:
         """Return known findings, with numbers, that were not seen: of evaluated files and of deleted files."""
@@ -185,9 +179,13 @@ def _entries(document: Any, path: Path) -> Counter[Identity]:
         )
     known: Counter[Identity] = Counter()
     for index, entry in enumerate(document["findings"]):
-        identity, count = _entry(entry, f"{path}: findings[{index}]")
+        if problem := next(_problems(entry), None):
+            raise SettingsError(
+                f"{path}: findings[{index}]: {problem}; move it away, and write it again with --update-baseline"
+            )
+        count = entry.pop("count")
         # A merge of two branches may leave an entry twice.
-        known[identity] = max(known[identity], count)
+        known[Identity(**entry)] = max(known[Identity(**entry)], count)
     return known
 
 
@@ -215,13 +213,6 @@ def _marks(document: Mapping[str, Any], path: Path) -> dict[str, ProgramMark]:
     return marks
 
 
-def _entry(entry: Any, place: str) -> tuple[Identity, int]:
-    problem = next(_problems(entry), None)
-    if problem:
-        raise SettingsError(f"{place}: {problem}; move it away, and write it again with --update-baseline")
-    return Identity(**{key: value for key, value in entry.items() if key != "count"}), entry["count"]
-
-
 def _problems(entry: Any) -> Iterator[str]:
     if not isinstance(entry, dict):
         yield "expected an object"
@@ -247,18 +238,27 @@ def split_known(
     had: Counter[Identity] = Counter()
     for finding in before:
         had[identity_of("", question, finding)] += finding.count
+
+    def free(finding: Finding) -> int:
+        identity = identity_of("", question, finding)
+        left = had[identity]
+        had[identity] -= finding.count
+        return left
+
+    return _divided(findings, free)
+
+
+def _divided(findings: Sequence[Finding], free: Callable[[Finding], int]) -> tuple[list[Finding], list[Finding]]:
+    """Return new and known findings; ``free`` counts one, and returns how many like it are still known."""
     new, known = [], []
     for finding in findings:
+        number = 0 if finding.level == "note" else max(free(finding), 0)
+        if number:
+            known.append(replace(finding, count=min(finding.count, number)))
         if finding.level == "note":
             new.append(finding)
-            continue
-        identity = identity_of("", question, finding)
-        free = min(finding.count, had[identity])
-        had[identity] -= free
-        if free:
-            known.append(replace(finding, count=free))
-        if finding.count > free:
-            new.append(replace(finding, count=finding.count - free))
+        elif finding.count > number:
+            new.append(replace(finding, count=finding.count - number))
     return new, known
 
 

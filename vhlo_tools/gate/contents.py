@@ -9,16 +9,12 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.files import Buffer, FileRange, Url, digest_of, is_saved_model, is_url, place, read_bytes
-from vhlo_tools.gate.examination import os_message
-from vhlo_tools.records import dataclass
+from vhlo_tools.gate.examination import Content, os_message
 from vhlo_tools.stores import ListedFile
-
-if TYPE_CHECKING:
-    pass
 
 # Digests of the contents of programs, independent of names and dates
 
@@ -27,19 +23,19 @@ def digest_at(where: Path | Url) -> bytes:
     """Return SHA-256 of a file or an object; for a SavedModel, of the names and contents of its files."""
     if isinstance(where, Url) or not is_saved_model(where):
         return digest_of(read_bytes(where))
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    names = [
+        os.path.relpath(os.path.join(folder, name), where)  # noqa: PTH118
+        for folder, _, found in os.walk(where, onerror=refuse)
+        for name in found
+    ]
     digest = hashlib.sha256()
-    for name in sorted(_files_in(where)):
+    for name in sorted(names):
         digest.update(os.fsencode(name) + b"\0" + digest_of(read_bytes(where / name)))
     return digest.digest()
-
-
-def _files_in(top: Path) -> Iterator[str]:
-    for folder, _, names in os.walk(top, onerror=_refuse):
-        yield from (os.path.relpath(os.path.join(folder, name), top) for name in names)  # noqa: PTH118
-
-
-def _refuse(error: OSError) -> None:
-    raise error
 
 
 # Read and hash files ahead of their use
@@ -56,16 +52,6 @@ _AHEAD: Final = 8
 _KEPT: Final = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
-    path: str
-    data: Buffer | None = None  # None if it is large, a folder, or cannot be read
-    digest: bytes | None = None  # SHA-256; None for a large object behind a URL, and if the file cannot be read
-    error: str | None = None  # the reason why it cannot be read
-    detached: bool = False  # the data is not from the file ``path``, but from ``read``
-    size: int = 0  # in bytes, if it has not been read
-
-
 #: Reads what stands for a path; ``None`` if that is the file of this name.
 ReadOther = Callable[[str], Buffer | None]
 
@@ -77,7 +63,7 @@ def read_ahead(paths: Iterable[str], read: ReadOther) -> Iterator[Content]:
         try:
             left = iter(paths)
             while some := [(path, *_given(path, read)) for path in islice(left, _TOGETHER)]:
-                waiting.append(threads.submit(_contents, some))
+                waiting.append(threads.submit(lambda files: [_content(*each) for each in files], some))
                 if len(waiting) > _AHEAD:
                     yield from waiting.popleft().result()
             while waiting:
@@ -90,20 +76,14 @@ def unread(files: Iterable[ListedFile], read: ReadOther) -> Iterator[Content]:
     """Yield files that other processes read; contents are set only where those processes cannot read."""
     for file in files:
         given, error = _given(file.path, read)
-        if error is None and given is None and _is_here(file.path):
+        # Only this process has objects of memory://.
+        where = place(file.path) if error is None and given is None and is_url(file.path) else None
+        if isinstance(where, Url) and where.kind == "memory":
             given, error = _given(file.path, lambda path: read_bytes(place(path)))
         if error is not None or given is not None:
             yield _content(file.path, given, error)
         else:
             yield Content(file.path, size=file.size)
-
-
-def _is_here(path: str) -> bool:
-    """Whether only this process has an object."""
-    if not is_url(path):
-        return False
-    where = place(path)
-    return isinstance(where, Url) and where.kind == "memory"
 
 
 def _given(path: str, read: ReadOther) -> tuple[Buffer | None, Exception | None]:
@@ -112,10 +92,6 @@ def _given(path: str, read: ReadOther) -> tuple[Buffer | None, Exception | None]
         return read(path), None
     except (VhloToolsError, OSError) as error:
         return None, error
-
-
-def _contents(files: Iterable[tuple[str, Buffer | None, Exception | None]]) -> list[Content]:
-    return [_content(*each) for each in files]
 
 
 def _content(path: str, given: Buffer | None, error: Exception | None) -> Content:

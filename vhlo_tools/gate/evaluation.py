@@ -4,30 +4,28 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 from vhlo_tools.artifact import find_manifest, manifest_finding
 from vhlo_tools.compat import expansion_policy
 from vhlo_tools.errors import MalformedArtifactError, VhloToolsError
 from vhlo_tools.files import Kind, is_url, open_regular, place, recognise
-from vhlo_tools.gate.examination import Examiner, Task, os_message
+from vhlo_tools.gate.examination import Content, Examination, Examiner, Task, os_message
 from vhlo_tools.gate.listing import STANDARD, Listing
 from vhlo_tools.gate.report_model import Answer, Question, Scope, Verdict
-from vhlo_tools.gate.settings import apply_levels
+from vhlo_tools.gate.settings import Settings, apply_levels
 from vhlo_tools.gate.target_names import resolve_named
 from vhlo_tools.stores import ListedFile
 
 if TYPE_CHECKING:
     from vhlo_tools.findings import Finding
     from vhlo_tools.gate.baseline import Baseline
-    from vhlo_tools.gate.contents import Content, ReadOther
-    from vhlo_tools.gate.examination import Examination
-    from vhlo_tools.gate.examinations import Request
+    from vhlo_tools.gate.contents import ReadOther
     from vhlo_tools.gate.findings_cache import FindingsCache
     from vhlo_tools.gate.revision import Change, Revision
-    from vhlo_tools.gate.settings import Settings
     from vhlo_tools.program import ProgramSource
     from vhlo_tools.stores import AnyExecutor
 
@@ -37,6 +35,14 @@ _STANDARD_NAME: Final = "<stdin>"
 _FEW: Final = 8
 _SMALL: Final = 1 << 16
 _HEAD: Final = 64
+
+
+class Work(TypedDict, total=False):
+    """How programs are examined."""
+
+    jobs: int  # the most processes, which are started only where they save time
+    cache: FindingsCache | None
+    executor: AnyExecutor | None  # its processes must see the same files, and use no cache
 
 
 class Gate:
@@ -81,31 +87,20 @@ class Gate:
         return self._asked(targets, readers)
 
     def _asked(self, targets: Sequence[str], readers: Sequence[str]) -> list[Question]:
-        return [
-            self._question(spelling, reading)
-            for spellings, reading in ((targets, False), (readers, True))
-            for spelling in spellings
-        ]
+        settings, asked = self.settings, []
+        for spelling, reading in (*((each, False) for each in targets), *((each, True) for each in readers)):
+            if (spelling, reading) not in self._resolved:
+                target = resolve_named(spelling, settings.targets, as_of=settings.as_of, provider=self._provider)
+                self._resolved[spelling, reading] = Question(target, reading)
+            asked.append(self._resolved[spelling, reading])
+        return asked
 
-    def answers(
-        self,
-        files: Sequence[str] | Listing,
-        read: ReadOther,
-        *,
-        jobs: int = 1,
-        cache: FindingsCache | None = None,
-        executor: AnyExecutor | None = None,
-    ) -> Iterator[Answer]:
-        """Yield the answer for each file, in order; ``read`` returns ``None`` for a file.
-
-        Processes are started only where they save time. Those of an executor must see the same files and use no
-        ``cache``.
-        """
+    def answers(self, files: Sequence[str] | Listing, read: ReadOther, **work: Unpack[Work]) -> Iterator[Answer]:
+        """Yield the answer for each file, in order; ``read`` returns ``None`` for a file."""
         # Imported here because a brief run does without.
         from vhlo_tools.gate.contents import read_ahead, unread
-        from vhlo_tools.gate.examinations import Request
 
-        if executor is None:
+        if work.get("executor") is None:
             paths = [each.path for each in files] if isinstance(files, Listing) else files
             contents, total = read_ahead(paths, read), len(paths)
         else:
@@ -114,12 +109,12 @@ class Gate:
         # Requests are made ahead of their answers, as far as there are processes.
         waiting: deque[str] = deque()
 
-        def requests() -> Iterator[Request]:
+        def requests() -> Iterator[Task]:
             for content in contents:
                 waiting.append(content.path)
-                yield Request(content, tuple(self.questions(content.path)), _name(content.path))
+                yield Task(content, tuple(self.questions(content.path)), _name(content.path))
 
-        for examination in self._examinations(requests(), total, jobs, cache, executor):
+        for examination in self._examinations(requests(), total, **work):
             path = waiting.popleft()
             yield self._answer(path, _with_manifest(examination, path))
 
@@ -131,7 +126,7 @@ class Gate:
 
     def brief_answers(self, files: Sequence[ListedFile]) -> Iterator[Answer]:
         for file in files:
-            task = Task(file.path, tuple(self.questions(file.path)), hashed=False)
+            task = Task(Content(file.path), tuple(self.questions(file.path)), file.path, hashed=False)
             (examination,) = self._examiner([task])
             yield self._answer(file.path, examination)
 
@@ -142,11 +137,12 @@ class Gate:
 
     def _examinations(
         self,
-        requests: Iterable[Request],
+        requests: Iterable[Task],
         total: int,
-        jobs: int,
-        cache: FindingsCache | None,
-        executor: AnyExecutor | None,
+        *,
+        jobs: int = 1,
+        cache: FindingsCache | None = None,
+        executor: AnyExecutor | None = None,
     ) -> Iterator[Examination]:
         if executor is not None:
             # Imported here because few have one.
@@ -162,14 +158,7 @@ class Gate:
             yield from Examinations(self._examiner, found, jobs=jobs).of(requests, total)
 
     def answers_against(
-        self,
-        revision: Revision,
-        changes: Sequence[Change],
-        read: ReadOther,
-        *,
-        jobs: int = 1,
-        cache: FindingsCache | None = None,
-        executor: AnyExecutor | None = None,
+        self, revision: Revision, changes: Sequence[Change], read: ReadOther, **work: Unpack[Work]
     ) -> Iterator[Answer]:
         """Yield the answer for each program that is new or changed since a revision.
 
@@ -183,44 +172,40 @@ class Gate:
 
         with TemporaryDirectory(prefix="vhlo-against-") as scratch:
             paths = [each.path for each in changes]
-            contents = read_ahead(paths, read) if executor is None else unread(map(ListedFile, paths), read)
+            here = work.get("executor") is None
+            contents = read_ahead(paths, read) if here else unread(map(ListedFile, paths), read)
             requests = self._pairs(revision, changes, contents, Path(scratch))
             total = len(changes) + sum(each.before is not None for each in changes)
-            examinations = self._examinations(requests, total, jobs, cache, executor)
+            examinations = self._examinations(requests, total, **work)
             for change in changes:
                 now = next(examinations)
                 before = next(examinations) if change.before is not None else None
-                path, questions = change.path, self.questions(change.path)
-                now = _with_manifest(now, path)
-                if now.error is not None:
-                    yield Answer(path, error=now.error)
-                elif before is None or before.error is not None:
-                    yield Answer(path, self._verdicts(now, questions, path))
+                now, path = _with_manifest(now, change.path), change.path
+                if now.error is None and before is not None and before.error is None:
+                    questions = self.questions(path)
+                    yield Answer(path, self._verdicts(now, questions, path, before, revision.spelling))
                 else:
-                    yield Answer(path, self._compared(revision.spelling, now, before, questions, path))
+                    yield self._answer(path, now)
             # Let it end, and so write its cache.
             next(examinations, None)
 
     def _pairs(
         self, revision: Revision, changes: Sequence[Change], contents: Iterable[Content], scratch: Path
-    ) -> Iterator[Request]:
+    ) -> Iterator[Task]:
         from vhlo_tools.files import digest_of
-        from vhlo_tools.gate.contents import Content, digest_at
-        from vhlo_tools.gate.examinations import Request
+        from vhlo_tools.gate.contents import digest_at
 
         for change, content in zip(changes, contents, strict=True):
             name, questions = _name(change.path), tuple(self.questions(change.path))
-            yield Request(content, questions, name, with_facts=change.before is not None)
+            yield Task(content, questions, name, with_facts=change.before is not None)
             if change.before is not None:
                 old = change.old(revision, scratch)
                 # Under the new name, which locations may have: it is no difference.
                 if isinstance(old, Path):
-                    yield Request(
-                        Content(str(old), digest=digest_at(old)), questions, name, with_facts=True, is_here=True
-                    )
+                    held = Content(str(old), digest=digest_at(old))
                 else:
                     held = Content(name, old, digest_of(old), detached=True)
-                    yield Request(held, questions, name, with_facts=True)
+                yield Task(held, questions, name, with_facts=True, is_here=isinstance(old, Path))
 
     def judge(
         self, program: ProgramSource, questions: Sequence[Question], *, name: str | None = None, path: str | None = None
@@ -231,7 +216,10 @@ class Gate:
             examination = _with_manifest(examination, path)
         if path is not None and self.baseline is not None and examination.functions is not None:
             # By what it holds, the baseline finds a program that has moved.
-            examination = replace(examination, digest=_digest_at(path))
+            from vhlo_tools.gate.contents import digest_at
+
+            with suppress(OSError, MalformedArtifactError):
+                examination = replace(examination, digest=digest_at(place(path)))
         return self._verdicts(examination, questions, path or STANDARD)
 
     @property
@@ -249,33 +237,32 @@ class Gate:
             settings.confirm_with,
         )
 
-    def _verdicts(self, examination: Examination, questions: Sequence[Question], path: str) -> tuple[Verdict, ...]:
-        _, _, layers = self.settings.for_file(path)
-        verdicts = []
-        for question, findings in zip(questions, examination.findings, strict=True):
-            left, allowed = apply_levels(findings, layers)
-            left, known = self._split(path, question, left, examination)
-            verdicts.append(Verdict(question, tuple(left), tuple(known), tuple(allowed)))
-        return tuple(verdicts)
-
-    def _compared(
-        self, revision: str, now: Examination, before: Examination, questions: Sequence[Question], path: str
+    def _verdicts(
+        self,
+        now: Examination,
+        questions: Sequence[Question],
+        path: str,
+        before: Examination | None = None,
+        revision: str = "",
     ) -> tuple[Verdict, ...]:
-        from vhlo_tools.gate.baseline import changed_facts, regressions, split_known
-
+        """Apply the levels and the baseline; with ``before``, at a revision, only what is worse is new."""
         _, _, layers = self.settings.for_file(path)
         verdicts = []
-        for question, findings, old_findings in zip(questions, now.findings, before.findings, strict=True):
+        for number, (question, findings) in enumerate(zip(questions, now.findings, strict=True)):
             left, allowed = apply_levels(findings, layers)
-            old, _ = apply_levels(old_findings, layers)
-            left, listed = self._split(path, question, left, now)
-            new, known = split_known(question, left, old)
-            worse = list(regressions(question, revision, new, old))
-            if now.facts is not None and before.facts is not None:
-                worse += changed_facts(question, revision, now.facts, before.facts)
-            worse, tolerated = apply_levels(worse, layers)
-            notes = [each for each in new if each.level == "note"]
-            verdicts.append(Verdict(question, (*worse, *notes), (*listed, *known), (*allowed, *tolerated)))
+            new, known = self._split(path, question, left, now)
+            if before is not None:
+                from vhlo_tools.gate.baseline import changed_facts, regressions, split_known
+
+                old, _ = apply_levels(before.findings[number], layers)
+                new, had = split_known(question, new, old)
+                worse = list(regressions(question, revision, new, old))
+                if now.facts is not None and before.facts is not None:
+                    worse += changed_facts(question, revision, now.facts, before.facts)
+                worse, tolerated = apply_levels(worse, layers)
+                new = [*worse, *(each for each in new if each.level == "note")]
+                known, allowed = [*known, *had], [*allowed, *tolerated]
+            verdicts.append(Verdict(question, tuple(new), tuple(known), tuple(allowed)))
         return tuple(verdicts)
 
     def _split(
@@ -286,16 +273,9 @@ class Gate:
         # Imported here because few have one.
         from vhlo_tools.gate.baseline import ProgramMark
 
-        digest, functions = examination.digest, examination.functions
-        mark = ProgramMark(digest.hex(), functions or 0) if digest is not None else None
+        digest = examination.digest
+        mark = ProgramMark(digest.hex(), examination.functions or 0) if digest is not None else None
         return self.baseline.split(path, question, findings, mark)
-
-    def _question(self, spelling: str, reading: bool) -> Question:
-        if (spelling, reading) not in self._resolved:
-            settings = self.settings
-            target = resolve_named(spelling, settings.targets, as_of=settings.as_of, provider=self._provider)
-            self._resolved[spelling, reading] = Question(target, reading)
-        return self._resolved[spelling, reading]
 
 
 def _with_manifest(examination: Examination, path: str) -> Examination:
@@ -324,15 +304,6 @@ def _is_quick(file: ListedFile) -> bool:
     except (OSError, VhloToolsError):
         # Whoever examines it says why.
         return False
-
-
-def _digest_at(path: str) -> bytes | None:
-    from vhlo_tools.gate.contents import digest_at
-
-    try:
-        return digest_at(place(path))
-    except (OSError, MalformedArtifactError):
-        return None
 
 
 def _name(path: str) -> str:

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools import api
+from vhlo_tools.aliasing import format_index
 from vhlo_tools.errors import SettingsError, VhloToolsError
 from vhlo_tools.files import (
+    Buffer,
     FileRange,
     Source,
     digest_of,
@@ -25,17 +27,14 @@ from vhlo_tools.files import (
 )
 from vhlo_tools.gate.keys import KeyPlace, read_table
 from vhlo_tools.gate.settings import Settings
-from vhlo_tools.gate.target_names import check_target
+from vhlo_tools.gate.target_names import Names, check_target
 from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
     from vhlo_tools.aliasing import Alias, Donor
     from vhlo_tools.api import Checked
-    from vhlo_tools.artifact import Artifact
-    from vhlo_tools.files import Buffer
     from vhlo_tools.findings import Finding
     from vhlo_tools.gate.report_model import Question
-    from vhlo_tools.gate.target_names import Names
     from vhlo_tools.program import ProgramSource
 
 # Reading of settings files: search from a folder upwards, parsing, and validation
@@ -92,16 +91,15 @@ def read_settings(file: Path) -> Settings:
 
 def _spellings(settings: Settings, place: KeyPlace) -> Iterator[tuple[KeyPlace, str, Names]]:
     """Yield every target in the settings, with its place and the names that it may contain."""
-    for name, members in settings.targets.items():
-        yield from _items(place.key("targets").key(name), members, {})
+    lists: list[tuple[KeyPlace, Sequence[str], Names]] = [
+        (place.key("targets").key(name), members, {}) for name, members in settings.targets.items()
+    ]
     tables = [place, *(place.key("overrides").item(index) for index in range(len(settings.overrides)))]
     for table, (targets, readers) in zip(tables, settings.questions(), strict=True):
-        yield from _items(table.key("target"), targets, settings.targets)
-        yield from _items(table.key("readable-by"), readers, settings.targets)
-
-
-def _items(place: KeyPlace, members: Sequence[str], names: Names) -> Iterator[tuple[KeyPlace, str, Names]]:
-    return ((place.item(index), member, names) for index, member in enumerate(members))
+        lists.append((table.key("target"), targets, settings.targets))
+        lists.append((table.key("readable-by"), readers, settings.targets))
+    for where, members, names in lists:
+        yield from ((where.item(index), member, names) for index, member in enumerate(members))
 
 
 def _from_here(folder: Path, path: str) -> str:
@@ -128,17 +126,13 @@ def _toml(file: Path) -> dict[str, Any]:
     from vhlo_tools.documents import read_toml
 
     try:
-        return read_toml(_content(file))
+        with open_regular(file) as opened:
+            return read_toml(opened.read())
     except OSError as error:
         raise SettingsError(f"{_shown(file)}: {error.strerror or error}") from error
     except ValueError as error:
         # An error of the encoding or of the TOML syntax, with the line.
         raise SettingsError(f"{_shown(file)}: expected TOML: {error}") from error
-
-
-def _content(file: Path) -> bytes:
-    with open_regular(file) as opened:
-        return opened.read()
 
 
 def _shown(file: Path) -> str:
@@ -147,8 +141,6 @@ def _shown(file: Path) -> str:
 
 
 # Facts about a program that the gate compares between two revisions: its public functions and its aliases
-
-_PRIVATE: Final = "private"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,43 +155,27 @@ def facts_of(checked: Checked) -> ProgramFacts | None:
     artifact = checked.artifact
     if artifact is None:
         return None
-    inventory = artifact.inventory()
-    private = _private_functions(artifact)
+    from vhlo_tools.artifact import functions_in
+
+    inventory, file = artifact.inventory(), artifact.file
+    private = {
+        each.name
+        for each in functions_in(file, bodies=False)
+        if file.text(each.attributes.get("sym_visibility")) == "private"
+    }
     functions = {
         each.name: f"({', '.join(each.arguments)}) -> ({', '.join(each.results)})"
         for each in inventory.functions
         if each.name not in private
     }
-    buffers = {_input(each): f"{each.kind} with output {_index(each.output_index)}" for each in inventory.aliases}
+    buffers = {_input(each): f"{each.kind} with output {format_index(each.output_index)}" for each in inventory.aliases}
     buffers.update((_input(each), "a donor") for each in inventory.donors)
     return ProgramFacts(functions, buffers)
 
 
-def count_functions(checked: Checked) -> int | None:
-    """``None`` if no artifact can represent the program."""
-    from vhlo_tools.artifact import functions_in
-
-    return None if checked.artifact is None else sum(1 for _ in functions_in(checked.artifact.file, bodies=False))
-
-
-def _private_functions(artifact: Artifact) -> set[str]:
-    from vhlo_tools.artifact import functions_in
-
-    file = artifact.file
-    return {
-        each.name
-        for each in functions_in(file, bodies=False)
-        if file.text(each.attributes.get("sym_visibility")) == _PRIVATE
-    }
-
-
 def _input(entry: Alias | Donor) -> str:
-    inside = f" at {_index(entry.parameter_index)}" if entry.parameter_index else ""
+    inside = f" at {format_index(entry.parameter_index)}" if entry.parameter_index else ""
     return f"input {entry.parameter_number}{inside}"
-
-
-def _index(index: tuple[int, ...]) -> str:
-    return f"{{{','.join(map(str, index))}}}"
 
 
 # Examination of one program, in any process: the findings on each question, before levels and the baseline
@@ -209,21 +185,24 @@ def _index(index: tuple[int, ...]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    path: str  # relative to the working directory; the name in messages unless ``name`` is set
-    questions: tuple[Question, ...]
-    data: Buffer | None = None  # if it has been read; otherwise it is read from ``path``
-    digest: bytes | None = None  # SHA-256 of ``data``
-    name: str | None = None
-    detached: bool = False  # ``data`` is not from the file: it comes from standard input, or from git
-    with_facts: bool = False
-    number: int = 0
-    size: int = 0  # in bytes, if known and ``data`` is not
-    hashed: bool = True  # whether to return the digest
+class Content:
+    path: str  # relative to the working directory
+    data: Buffer | None = None  # None if it is large, a folder, cannot be read, or is read where it is examined
+    digest: bytes | None = None  # SHA-256; None for a large object behind a URL, and if the file cannot be read
+    error: str | None = None  # the reason why it cannot be read
+    detached: bool = False  # the data is not from the file ``path``: it comes from standard input, or from git
+    size: int = 0  # in bytes, if it has not been read
 
-    @property
-    def shown(self) -> str:
-        return self.path if self.name is None else self.name
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    content: Content
+    questions: tuple[Question, ...]
+    name: str  # in messages
+    with_facts: bool = False
+    is_here: bool = False  # only this machine has the file
+    hashed: bool = True  # whether to return the digest
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,28 +233,31 @@ class Examiner:
         return [self._examined(task) for task in tasks]
 
     def _examined(self, task: Task) -> Examination:
+        content = task.content
         digest: bytes | None = None
         try:
-            data = task.data
-            where = place(task.path)
+            data = content.data
+            where = place(content.path)
             if data is None and not (isinstance(where, Path) and is_saved_model(where)):
                 data = read_bytes(where)
             if data is not None:
-                if task.data is not None and task.digest is not None:
-                    digest = task.digest
+                if content.data is not None and content.digest is not None:
+                    digest = content.digest
                 elif task.hashed and (isinstance(where, Path) or not isinstance(data, FileRange)):
                     # What was read now may be something else than what was hashed before.
                     digest = digest_of(data)
                 if lfs_pointer(data) is not None:
-                    return Examination(
-                        error=f"{task.shown} is a pointer of Git LFS: `git lfs pull` fetches its content"
-                    )
+                    return Examination(error=f"{task.name} is a pointer of Git LFS: `git lfs pull` fetches its content")
             elif isinstance(where, Path):
                 # Imported here because few programs are folders.
                 from vhlo_tools.gate.contents import digest_at
 
                 digest = digest_at(where)
-            found = self.examine(_program(task, data), task.questions, name=task.shown, facts=task.with_facts)
+            program: ProgramSource = Path(content.path) if data is None else data
+            if data is not None and not content.detached:
+                # As identified from the path, without reading the file again.
+                program = Source(where, recognise(data, task.name), task.name, data)
+            found = self.examine(program, task.questions, name=task.name, facts=task.with_facts)
             if data is None and isinstance(where, Path) and digest != digest_at(where):
                 # The framework has read the folder while it changed.
                 digest = None
@@ -283,7 +265,7 @@ class Examiner:
         except VhloToolsError as error:
             return Examination(error=str(error), digest=digest)
         except OSError as error:
-            return Examination(error=os_message(task.shown, error), digest=digest)
+            return Examination(error=os_message(task.name, error), digest=digest)
 
     def examine(
         self, program: ProgramSource, questions: Sequence[Question], *, name: str | None = None, facts: bool = False
@@ -300,11 +282,12 @@ class Examiner:
             trusted=self.trusted,
         )
         findings = tuple(tuple(self._found(checked, each)) for each in questions)
-        return Examination(
-            findings,
-            facts_of(checked) if facts else None,
-            count_functions(checked) if any(each.level != "note" for found in findings for each in found) else None,
-        )
+        number = None
+        if checked.artifact is not None and any(each.level != "note" for found in findings for each in found):
+            from vhlo_tools.artifact import functions_in
+
+            number = sum(1 for _ in functions_in(checked.artifact.file, bodies=False))
+        return Examination(findings, facts_of(checked) if facts else None, number)
 
     def _found(self, checked: api.Checked, question: Question) -> list[Finding]:
         version = question.target.version
@@ -319,12 +302,3 @@ class Examiner:
 
 def os_message(path: str, error: OSError) -> str:
     return f"{path}: {error.strerror or error}"
-
-
-def _program(task: Task, data: Buffer | None) -> ProgramSource:
-    if data is None:
-        return Path(task.path)
-    if task.detached:
-        return data
-    # As identified from the path, without reading the file again.
-    return Source(place(task.path), recognise(data, task.shown), task.shown, data)

@@ -10,17 +10,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.files import is_url
-from vhlo_tools.gate.examination import Examination, Task
-from vhlo_tools.gate.findings_cache import context_digest
-from vhlo_tools.records import dataclass
-from vhlo_tools.stores import Workers, in_batches, waiting_results, work_in_order, work_through
+from vhlo_tools.gate.examination import Examination, Examiner, Task
+from vhlo_tools.gate.findings_cache import FindingsCache, context_digest
+from vhlo_tools.stores import AnyExecutor, Workers, in_batches, waiting_results, work_in_order, work_through
 
 if TYPE_CHECKING:
-    from vhlo_tools.gate.contents import Content
-    from vhlo_tools.gate.examination import Examiner
-    from vhlo_tools.gate.findings_cache import FindingsCache
     from vhlo_tools.gate.report_model import Question
-    from vhlo_tools.stores import AnyExecutor
 
 # Examinations of many programs: from the cache, in this process or in several, always in the order of the programs
 
@@ -31,29 +26,6 @@ _WORTH: Final = 2.0
 #: So many seconds of work are sent to a process at once, and at most so many programs.
 _BATCH: Final = 0.05
 _LONGEST: Final = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    content: Content
-    questions: tuple[Question, ...]
-    name: str
-    with_facts: bool = False
-    is_here: bool = False  # only this machine has the file
-
-    def task(self, number: int) -> Task:
-        content = self.content
-        return Task(
-            content.path,
-            self.questions,
-            content.data,
-            content.digest,
-            self.name,
-            content.detached,
-            self.with_facts,
-            number,
-            content.size,
-        )
 
 
 class Examinations:
@@ -68,7 +40,7 @@ class Examinations:
         self._spent = 0.0
         self._worked = 0
 
-    def of(self, requests: Iterable[Request], total: int) -> Iterator[Examination]:
+    def of(self, requests: Iterable[Task], total: int) -> Iterator[Examination]:
         left = iter(requests)
         for number, request in enumerate(left, 1):
             yield self._known(request) or self._examined(request)
@@ -81,7 +53,7 @@ class Examinations:
             return False
         return self._spent / done * (total - done) >= _WORTH
 
-    def _known(self, request: Request) -> Examination | None:
+    def _known(self, request: Task) -> Examination | None:
         content = request.content
         if content.error is not None:
             return Examination(error=content.error)
@@ -89,15 +61,15 @@ class Examinations:
             return None
         return self._cache.get(self._context(request), content.digest, request.name, len(request.questions))
 
-    def _examined(self, request: Request) -> Examination:
+    def _examined(self, request: Task) -> Examination:
         started = time.perf_counter()
-        (examination,) = self._examiner([request.task(0)])
+        (examination,) = self._examiner([request])
         self._spent += time.perf_counter() - started
         self._worked += 1
         self._cache.put(self._context(request), request.name, examination)
         return examination
 
-    def _context(self, request: Request) -> bytes:
+    def _context(self, request: Task) -> bytes:
         key = request.questions, request.with_facts
         known = self._contexts.get(key)
         if known is None:
@@ -105,7 +77,7 @@ class Examinations:
             known = self._contexts[key] = context_digest(self._examiner, questions, facts=facts)
         return known
 
-    def _in_processes(self, requests: Iterator[Request]) -> Iterator[Examination]:
+    def _in_processes(self, requests: Iterator[Task]) -> Iterator[Examination]:
         with Workers(jobs=self._jobs) as workers:
             line = _Line(waiting_results(workers))
             batches = self._batches(requests, line)
@@ -132,7 +104,7 @@ class Examinations:
             other = line.requests[each]
             line.put(each, self._known(other) or self._examined(other))
 
-    def _batches(self, requests: Iterator[Request], line: _Line) -> Iterator[list[Task]]:
+    def _batches(self, requests: Iterator[Task], line: _Line) -> Iterator[list[Task]]:
         """Yield what is to be examined; what is known goes into the line directly."""
         size = min(max(int(_BATCH * self._worked / self._spent), 1), _LONGEST)
         batch: list[Task] = []
@@ -151,9 +123,8 @@ class Examinations:
                 equal.append(number)
                 if len(equal) > 1:
                     continue
-            task = request.task(number)
             # Reading a file again takes less time than sending it to another process.
-            batch.append(task if task.detached else replace(task, data=None))
+            batch.append(replace(line.requests[number], number=number))
             if len(batch) == size:
                 yield batch
                 batch = []
@@ -167,7 +138,7 @@ class _Line:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         #: The programs whose examination has not been yielded, by number.
-        self.requests: dict[int, Request] = {}
+        self.requests: dict[int, Task] = {}
         #: The numbers of programs with the same context and digest, of which the first is being examined.
         self.equal: defaultdict[tuple[bytes, bytes | None], list[int]] = defaultdict(list)
         self._done: dict[int, Examination] = {}
@@ -176,7 +147,7 @@ class _Line:
     def has_room(self) -> bool:
         return len(self.requests) < self._limit
 
-    def add(self, request: Request) -> int:
+    def add(self, request: Task) -> int:
         number = self._added
         # Of a file, the bytes can be read again.
         kept = request.content if request.content.detached else replace(request.content, data=None)
@@ -217,35 +188,32 @@ class DistributedExaminations:
         # What was examined in this process, with its number.
         self._here: deque[tuple[int, Examination]] = deque()
 
-    def of(self, requests: Iterable[Request]) -> Iterator[Examination]:
+    def of(self, requests: Iterable[Task]) -> Iterator[Examination]:
         with Workers(self._executor) as workers:
             tasks = in_batches(self._tasks(requests), workers, size_of=_size_of, found=lambda: self._found)
             for task, result in work_in_order(workers, self._examiner, tasks):
                 yield from self._done_before(task.number)
-                yield crashed(task.shown) if result is None else result
+                yield crashed(task.name) if result is None else result
         yield from self._done_before(self._found)
 
     def _done_before(self, number: int) -> Iterator[Examination]:
         while self._here and self._here[0][0] < number:
             yield self._here.popleft()[1]
 
-    def _tasks(self, requests: Iterable[Request]) -> Iterator[Task]:
+    def _tasks(self, requests: Iterable[Task]) -> Iterator[Task]:
         for number, request in enumerate(requests):
             self._found = number + 1
             if request.content.error is not None:
                 self._here.append((number, Examination(error=request.content.error)))
             elif request.is_here:
-                self._here += ((number, each) for each in self._examiner([request.task(number)]))
+                self._here += ((number, each) for each in self._examiner([request]))
             else:
-                yield _sent(request.task(number))
+                content = request.content
+                if not content.detached and not is_url(content.path):
+                    # What means the same in another folder.
+                    content = replace(content, path=os.path.abspath(content.path))  # noqa: PTH100 - keeps links
+                yield replace(request, content=content, number=number)
 
 
 def _size_of(task: Task) -> int:
-    return task.size if task.data is None else len(task.data)
-
-
-def _sent(task: Task) -> Task:
-    """Return a task that means the same in another folder."""
-    if task.detached or is_url(task.path):
-        return task
-    return replace(task, path=os.path.abspath(task.path), name=task.shown)  # noqa: PTH100 - keeps links
+    return task.content.size if task.content.data is None else len(task.content.data)

@@ -6,7 +6,7 @@ import hashlib
 import os
 import platform
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -19,30 +19,20 @@ import msgspec
 import vhlo_tools
 from vhlo_tools.files import open_regular, write_atomically
 from vhlo_tools.findings import Finding
-from vhlo_tools.gate.examination import Examination, ProgramFacts
+from vhlo_tools.gate.examination import Examination, Examiner, ProgramFacts
 from vhlo_tools.printable import printable
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import InvalidVersionError, Version
 
 if TYPE_CHECKING:
-    from vhlo_tools.gate.examination import Examiner
     from vhlo_tools.gate.report_model import Question
 
 # Cache key of everything but the program: the digest of whatever else findings depend on
 
 #: The distributions that read programs: bindings, and the frameworks of exported programs.
 _LIBRARIES: Final = (
-    "flatbuffers",
-    "jax",
-    "jaxlib",
-    "ml_dtypes",
-    "numpy",
-    "stablehlo",
-    "tensorflow",
-    "tensorflow-cpu",
-    "torch",
-    "torch-mlir",
-    "torchax",
+    *("flatbuffers", "jax", "jaxlib", "ml_dtypes", "numpy", "stablehlo", "tensorflow", "tensorflow-cpu", "torch"),
+    *("torch-mlir", "torchax"),
 )
 _PROVIDER: Final = "VHLO_TOOLS_PROVIDER"
 _READ: Final = (".py", ".toml")
@@ -62,14 +52,11 @@ def context_digest(examiner: Examiner, questions: Sequence[Question], *, facts: 
 @cache
 def _environment() -> tuple[object, ...]:
     provider = os.environ.get(_PROVIDER)
-    return (_toolkit(), platform.python_version(), provider, [(each, _installed(each)) for each in _LIBRARIES])
-
-
-def _installed(distribution: str) -> str | None:
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return None
+    installed: dict[str, str | None] = dict.fromkeys(_LIBRARIES)
+    for each in _LIBRARIES:
+        with suppress(PackageNotFoundError):
+            installed[each] = version(each)
+    return (_toolkit(), platform.python_version(), provider, installed)
 
 
 def _toolkit() -> str:
@@ -77,15 +64,11 @@ def _toolkit() -> str:
     package = Path(vhlo_tools.__file__).parent
     digest = hashlib.sha256()
     for top in (package, package.parent / "dialect_specs"):
-        for path in sorted(_sources(top)):
+        found = (f"{folder}/{name}" for folder, _, names in os.walk(top) for name in names if name.endswith(_READ))
+        for path in sorted(found):
             data = Path(path).read_bytes()
             digest.update(f"{os.path.relpath(path, top)}\0{len(data)}\0".encode("utf-8", "surrogateescape") + data)
     return digest.hexdigest()
-
-
-def _sources(top: Path) -> Iterator[str]:
-    for folder, _, names in os.walk(top):
-        yield from (f"{folder}/{name}" for name in names if name.endswith(_READ))
 
 
 # Findings of earlier runs, by content: a folder of segments, each written once and never changed
@@ -200,8 +183,7 @@ class FindingsCache:
             return False
         named = _says(examination, name)
         value = _ENCODER.encode(_Kept(examination.findings, examination.facts, examination.functions))
-        key = _key(context, examination.digest, name) if named else _key(context, examination.digest)
-        self._add(key, value)
+        self._add(_key(context, examination.digest, name if named else None), value)
         return not named
 
     def __enter__(self) -> Self:

@@ -10,13 +10,12 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree
 
-from vhlo_tools.gate.report_model import fingerprints, identity_of, path_from, source_path
+from vhlo_tools.gate.report_model import Answer, Scope, Verdict, fingerprints, identity_of, path_from, source_path
 from vhlo_tools.gate.text_report import verdict_lines
 from vhlo_tools.printable import printable, printable_lines
 
 if TYPE_CHECKING:
     from vhlo_tools.findings import Finding
-    from vhlo_tools.gate.report_model import Answer, Identity, Scope, Verdict
 
 # Findings as commands of GitHub's runners, which show them as annotations in the diff of a change
 #
@@ -87,24 +86,16 @@ def gitlab_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
             digest = sha256(f"unreadable:{path}".encode("utf-8", "surrogateescape")).hexdigest()
             issues.append(_issue("unreadable", answer.error, "critical", digest, path, 1))
         found += [(answer, verdict, finding) for verdict, finding in answer.findings]
-    for (answer, verdict, finding), fingerprint in zip(found, fingerprints(_identities(scope, found)), strict=True):
+    identities = [
+        identity_of(path_from(scope.folder, answer.path), verdict.question, finding)
+        for answer, verdict, finding in found
+    ]
+    for (answer, verdict, finding), fingerprint in zip(found, fingerprints(identities), strict=True):
         remedy = f"; {finding.remedy}" if finding.remedy else ""
-        issues.append(
-            _issue(
-                finding.feature,
-                f"{finding.message} ({answer.path} for {verdict.question}){remedy}",
-                _SEVERITIES[finding.level],
-                fingerprint,
-                source_path(scope.folder, answer.path, finding),
-                finding.location.line if finding.location else 1,
-            )
-        )
+        said = f"{finding.message} ({answer.path} for {verdict.question}){remedy}"
+        path, line = source_path(scope.folder, answer.path, finding), finding.location.line if finding.location else 1
+        issues.append(_issue(finding.feature, said, _SEVERITIES[finding.level], fingerprint, path, line))
     yield f"{json.dumps(issues, indent=2, allow_nan=False)}\n"
-
-
-def _identities(scope: Scope, found: Iterable[tuple[Answer, Verdict, Finding]]) -> Iterator[Identity]:
-    for answer, verdict, finding in found:
-        yield identity_of(path_from(scope.folder, answer.path), verdict.question, finding)
 
 
 def _issue(name: str, description: str, severity: str, fingerprint: str, path: str, line: int) -> dict[str, Any]:
@@ -136,32 +127,23 @@ def junit_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
             case = _case(suite, answer, "readable")
             _say(case, "error", "cannot be checked", answer.error, type="unreadable")
         for verdict in answer.verdicts:
-            _add(_case(suite, answer, str(verdict.question)), answer, verdict)
-    counts = {
-        "tests": len(suite),
-        "failures": len(suite.findall("testcase/failure")),
-        "errors": len(suite.findall("testcase/error")),
-    }
+            case = _case(suite, answer, str(verdict.question))
+            first, *lines = verdict_lines(answer.path, verdict)
+            text = printable_lines("\n".join(lines))
+            if not verdict.ok:
+                features = dict.fromkeys(finding.feature for finding in verdict.new if finding.level == "error")
+                _say(case, "failure", first, text, type=", ".join(features))
+            elif text:
+                ElementTree.SubElement(case, "system-out").text = _legal(text)
+    failures, errors = (str(len(suite.findall(f"testcase/{each}"))) for each in ("failure", "error"))
     for element in (root, suite):
-        for name, number in counts.items():
-            element.set(name, str(number))
+        element.attrib.update(tests=str(len(suite)), failures=failures, errors=errors)
     ElementTree.indent(root)
     yield f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
 
 
 def _case(suite: ElementTree.Element, answer: Answer, name: str) -> ElementTree.Element:
     return ElementTree.SubElement(suite, "testcase", classname=_legal(answer.path), name=_legal(name))
-
-
-def _add(case: ElementTree.Element, answer: Answer, verdict: Verdict) -> None:
-    first, *lines = verdict_lines(answer.path, verdict)
-    text = printable_lines("\n".join(lines))
-    if verdict.ok:
-        if text:
-            ElementTree.SubElement(case, "system-out").text = _legal(text)
-        return
-    features = dict.fromkeys(finding.feature for finding in verdict.new if finding.level == "error")
-    _say(case, "failure", first, text, type=", ".join(features))
 
 
 def _say(case: ElementTree.Element, tag: str, message: str, text: str, *, type: str) -> None:  # noqa: A002

@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
 from datetime import date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from vhlo_tools.compat import expansion_policy
 from vhlo_tools.errors import SettingsError
 from vhlo_tools.gate.rendering import FORMATS
-from vhlo_tools.gate.settings import (
-    KINDS,
-    LEVELS,
-    TEXT,
-    TEXTS,
-    WILD,
-    Override,
-    Settings,
-    document_schema,
-    fits,
-    one_or_more,
-    problem_with,
-    table_schema,
-    value_kind,
-    within,
-)
+from vhlo_tools.gate.settings import KINDS, LEVELS, WILD, Levels, Override, Settings, fits, problem_with
 from vhlo_tools.records import dataclass
-from vhlo_tools.spec import known_explanations, known_features
-
-if TYPE_CHECKING:
-    from vhlo_tools.gate.settings import Levels, Schema, ValueKind
-    from vhlo_tools.spec import Effect
+from vhlo_tools.spec import Effect, known_explanations, known_features
 
 _NAME: Final = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
 #: Keywords of the target grammar, which are not allowed as names.
@@ -60,10 +43,71 @@ class KeyPlace:
         return SettingsError(f"{self}: expected {expected}, found {_shown(found)}")
 
 
+# Readers of values, each with the JSON schema of what it reads, for editors
+#
+# The schemas are of draft 7, the newest that the editors' extensions for TOML read. Rules that no schema can express,
+# such as whether a target exists, are checked by the reader only.
+
+_T = TypeVar("_T")
+
+Schema = dict[str, Any]
+
+_ATTRIBUTE: Final = re.compile(r"    (\w+): (.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class ValueKind(Generic[_T]):
+    """Reader and schema of the values that a key may have."""
+
+    read: Callable[[Any, KeyPlace], _T]  # raises SettingsError for a value at a place
+    #: A function because it may list every feature; the schema may accept more than ``read``.
+    schema: Callable[[], Schema]
+
+    def __call__(self, value: Any, place: KeyPlace) -> _T:
+        return self.read(value, place)
+
+
+def value_kind(schema: Schema | Callable[[], Schema]) -> Callable[[Callable[[Any, KeyPlace], _T]], ValueKind[_T]]:
+    return lambda read: ValueKind(read, schema if callable(schema) else lambda: schema)
+
+
+def one_or_list(each: Schema, **rules: Any) -> Schema:
+    return {"anyOf": [each, {"type": "array", "items": each, **rules}]}
+
+
+#: The schema of a string that is not blank, and of one or a list of these.
+TEXT: Final[Schema] = {"type": "string", "pattern": r"\S"}
+TEXTS: Final = one_or_list(TEXT)
+
+
+def _table_schema(keys: Mapping[str, ValueKind[Any]], owner: type) -> Schema:
+    """Return the schema of a table; the docstring of the dataclass ``owner`` describes its keys."""
+    said, defaults = dict(_attributes(owner)), {each.name: each.default for each in fields(owner)}
+    properties = {}
+    for key, kind in keys.items():
+        name = key.replace("-", "_")
+        described = {"description": said[name]} if name in said else {}
+        default = {"default": defaults[name]} if isinstance(defaults[name], bool | str) else {}
+        properties[key] = {**described, **default, **kind.schema()}
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def _attributes(owner: type) -> Iterator[tuple[str, str]]:
+    """Yield names and descriptions of the attributes in a docstring; none if Python has dropped docstrings."""
+    _, _, section = (inspect.getdoc(owner) or "").partition("Attributes:\n")
+    # A description goes on in lines that are indented more.
+    for line in re.sub(r"\n {5,}", " ", section).splitlines():
+        if found := _ATTRIBUTE.fullmatch(line):
+            yield found[1], found[2].replace("``", "`")
+
+
 def settings_schema(*, project: bool = False) -> Schema:
     """Return the schema of ``vhlo-tools.toml``, or with ``project`` of ``[tool.vhlo-tools]`` in ``pyproject.toml``."""
-    table = table_schema(_SETTINGS, Settings)
-    return document_schema(within(table, "tool", "vhlo-tools") if project else table, "Settings of vhlo check")
+    table = _table_schema(_SETTINGS, Settings)
+    for key in ("vhlo-tools", "tool") if project else ():
+        table = {"type": "object", "properties": {key: table}}
+    # Complete in itself: editors follow no relative references.
+    return {"$schema": "http://json-schema.org/draft-07/schema#", "title": "Settings of vhlo check", **table}
 
 
 def read_table(table: Any, place: KeyPlace) -> dict[str, Any]:
@@ -99,17 +143,6 @@ def read_levels(table: Any, place: KeyPlace) -> Levels:
     return levels
 
 
-@value_kind(TEXTS)
-def read_patterns(value: Any, place: KeyPlace) -> tuple[str, ...]:
-    patterns = _texts(value, place)
-    for index, pattern in enumerate(patterns):
-        try:
-            fits("", (pattern,))
-        except ValueError:
-            raise place.item(index).must_be("a pattern as in .gitignore", pattern) from None
-    return patterns
-
-
 def _read(table: Any, place: KeyPlace, readers: Mapping[str, ValueKind[Any]]) -> dict[str, Any]:
     values = {}
     for key, value in _table(table, place).items():
@@ -130,6 +163,7 @@ def _table(value: Any, place: KeyPlace) -> dict[str, Any]:
     return value
 
 
+@value_kind(TEXT)
 def _text(value: Any, place: KeyPlace) -> str:
     if not isinstance(value, str) or not value.strip():
         raise place.must_be("a string", value)
@@ -143,6 +177,31 @@ def _texts(value: Any, place: KeyPlace) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise place.must_be("a list of strings", value)
     return tuple(_text(each, place.item(index)) for index, each in enumerate(value))
+
+
+def _each(schema: Schema | Callable[[], Schema], is_valid: Callable[[str], object], expected: str) -> ValueKind[Any]:
+    """Return the kind of texts of which each must be valid."""
+
+    @value_kind(schema)
+    def read(value: Any, place: KeyPlace) -> tuple[str, ...]:
+        texts = _texts(value, place)
+        for index, each in enumerate(texts):
+            if not is_valid(each):
+                raise place.item(index).must_be(expected, each)
+        return texts
+
+    return read
+
+
+def _is_pattern(text: str) -> bool:
+    try:
+        fits("", (text,))
+    except ValueError:
+        return False
+    return True
+
+
+read_patterns: Final[ValueKind[tuple[str, ...]]] = _each(TEXTS, _is_pattern, "a pattern as in .gitignore")
 
 
 @value_kind({"type": "boolean"})
@@ -182,7 +241,7 @@ def _choice(*choices: str) -> ValueKind[Any]:
 
 def _targets_schema() -> Schema:
     name = f"^(?!({'|'.join(_TAKEN)})$){_NAME.pattern.replace(chr(92) + 'w', 'A-Za-z0-9_')}$"
-    return {"type": "object", "patternProperties": {name: one_or_more(TEXT)}, "additionalProperties": False}
+    return {"type": "object", "patternProperties": {name: one_or_list(TEXT, minItems=1)}, "additionalProperties": False}
 
 
 @value_kind(_targets_schema)
@@ -199,25 +258,25 @@ def _targets(value: Any, place: KeyPlace) -> dict[str, tuple[str, ...]]:
     return named
 
 
-@value_kind(lambda: {"type": "array", "items": table_schema(_OF_OVERRIDES, Override, ["paths"])})
+@value_kind(lambda: {"type": "array", "items": {**_table_schema(_OF_OVERRIDES, Override), "required": ["paths"]}})
 def _overrides(value: Any, place: KeyPlace) -> tuple[Override, ...]:
     if not isinstance(value, list):
         raise place.must_be("a list of tables", value)
-    return tuple(_override(each, place.item(index)) for index, each in enumerate(value))
+    overrides = []
+    for index, each in enumerate(value):
+        item = place.item(index)
+        found = _read(each, item, _OF_OVERRIDES)
+        if "paths" not in found:
+            raise item.key("paths").must_be("at least one pattern", None)
+        overrides.append(Override(**found, source=place.file))
+    return tuple(overrides)
 
 
-@value_kind(one_or_more(TEXT))
+@value_kind(one_or_list(TEXT, minItems=1))
 def _some_patterns(value: Any, place: KeyPlace) -> tuple[str, ...]:
     if not (patterns := read_patterns(value, place)):
         raise place.must_be("at least one pattern", value)
     return patterns
-
-
-def _override(value: Any, place: KeyPlace) -> Override:
-    found = _read(value, place, _OF_OVERRIDES)
-    if "paths" not in found:
-        raise place.key("paths").must_be("at least one pattern", None)
-    return Override(**found, source=place.file)
 
 
 def _shown(found: object) -> str:
@@ -234,7 +293,7 @@ def _expansions(effect: Effect, *, takes_flag: bool = False) -> ValueKind[Any]:
     def schema() -> Schema:
         ids: Schema = {"enum": ["all", *(each.id for each in known_features() if each.expansion(effect))]}
         flag = [{"type": "boolean"}] if takes_flag else []
-        return {"anyOf": [*flag, ids, {"type": "array", "items": ids}]}
+        return {"anyOf": [*flag, *one_or_list(ids)["anyOf"]]}
 
     @value_kind(schema)
     def read(value: Any, place: KeyPlace) -> Any:
@@ -250,43 +309,19 @@ def _expansions(effect: Effect, *, takes_flag: bool = False) -> ValueKind[Any]:
     return read
 
 
-def _features_schema() -> Schema:
-    ids: Schema = {"enum": [each.id for each in known_features()]}
-    return {"anyOf": [ids, {"type": "array", "items": ids}]}
-
-
-@value_kind(_features_schema)
-def _features(value: Any, place: KeyPlace) -> tuple[str, ...]:
-    ids = _texts(value, place)
-    known = {feature.id for feature in known_features()}
-    for index, each in enumerate(ids):
-        if each not in known:
-            raise place.item(index).must_be("the id of a feature (`vhlo spec list` shows all)", each)
-    return ids
-
+_features: Final = _each(
+    lambda: one_or_list({"enum": [each.id for each in known_features()]}),
+    lambda name: any(each.id == name for each in known_features()),
+    "the id of a feature (`vhlo spec list` shows all)",
+)
 
 _RELEASE: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]*==[0-9A-Za-z.+!-]+$"
 
-
-@value_kind(
-    {
-        "anyOf": [
-            {"type": "string", "pattern": _RELEASE},
-            {"type": "array", "items": {"type": "string", "pattern": _RELEASE}},
-        ]
-    }
+_releases: Final = _each(
+    one_or_list({"type": "string", "pattern": _RELEASE}),
+    lambda name: re.match(_RELEASE, name, re.ASCII),
+    "a release such as jaxlib==0.4.31",
 )
-def _releases(value: Any, place: KeyPlace) -> tuple[str, ...]:
-    releases = _texts(value, place)
-    for index, each in enumerate(releases):
-        if not re.match(_RELEASE, each, re.ASCII):
-            raise place.item(index).must_be("a release such as jaxlib==0.4.31", each)
-    return releases
-
-
-@value_kind(TEXT)
-def _revision(value: Any, place: KeyPlace) -> str:
-    return _text(value, place)
 
 
 @value_kind(TEXT)
@@ -318,6 +353,6 @@ _SETTINGS: Final[Mapping[str, ValueKind[Any]]] = {
     "confirm-with": _releases,
     "as-of": _day,
     "baseline": _path,
-    "against": _revision,
+    "against": _text,
     "output-format": _choice(*FORMATS),
 }

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import quote
 
 from vhlo_tools.files import is_url
-from vhlo_tools.findings import finding_as_json
+from vhlo_tools.findings import Finding, finding_as_json
 from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
     from vhlo_tools.compat import Target
-    from vhlo_tools.findings import Finding
 
 # Data of a report: questions, and the answers of each program
 
@@ -254,7 +253,12 @@ def _file(answer: Answer, with_baseline: bool) -> dict[str, Any]:
         "path": answer.path,
         "ok": answer.ok,
         **({"error": answer.error} if answer.error is not None else {}),
-        "findings": [each for verdict in answer.verdicts for each in _findings(verdict, with_baseline)],
+        "findings": [
+            finding_as_json(finding) | ({"baseline": state} if with_baseline else {})
+            for verdict in answer.verdicts
+            for state, findings in (("new", verdict.new), ("known", verdict.known))
+            for finding in findings
+        ],
         "targets": [
             {
                 "target": str(verdict.question),
@@ -266,12 +270,6 @@ def _file(answer: Answer, with_baseline: bool) -> dict[str, Any]:
             for verdict in answer.verdicts
         ],
     }
-
-
-def _findings(verdict: Verdict, with_baseline: bool) -> Iterator[dict[str, Any]]:
-    for state, findings in (("new", verdict.new), ("known", verdict.known)):
-        for finding in findings:
-            yield {**finding_as_json(finding), **({"baseline": state} if with_baseline else {})}
 
 
 def _count(findings: Sequence[Finding]) -> int:

@@ -5,20 +5,17 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from tempfile import mkdtemp
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from vhlo_tools.errors import RevisionError
-from vhlo_tools.files import is_saved_model, lfs_pointer, read_bytes, slices
+from vhlo_tools.files import Buffer, digest_of, is_saved_model, lfs_pointer, read_bytes, slices
 from vhlo_tools.records import dataclass
-
-if TYPE_CHECKING:
-    from vhlo_tools.files import Buffer
 
 # A revision of the git repository around the working directory: its files, and their contents
 #
@@ -81,7 +78,8 @@ class Revision:
             raise RevisionError(
                 f"{path} is outside of the repository {self.top}: it cannot be compared with a revision"
             )
-        inside = next((each for each in self._around(place) if each in self._submodules), None)
+        around = (str(each) for each in PurePosixPath(place).parents)
+        inside = next((each for each in around if each in self._submodules), None)
         if inside is not None:
             raise RevisionError(f"{path} is in the submodule {inside}: check it there, against a revision of its own")
         return place
@@ -142,12 +140,7 @@ class Revision:
     def points_to(self, entry: Entry, data: Buffer, place: str) -> bool:
         """Whether a file of the revision is a pointer of Git LFS to ``data``."""
         digest = lfs_pointer(self._object(entry.oid, place))
-        if digest is None:
-            return False
-        found = hashlib.sha256()
-        for piece in slices(data):
-            found.update(piece)
-        return found.hexdigest() == digest
+        return digest is not None and digest_of(data).hex() == digest
 
     @cached_property
     def _entries(self) -> Mapping[str, Entry]:
@@ -177,9 +170,6 @@ class Revision:
     def _common(self) -> Path:
         return self.top / os.fsdecode(self._run("rev-parse", "--git-common-dir").rstrip(b"\n"))
 
-    def _around(self, place: str) -> Iterator[str]:
-        yield from (str(each) for each in PurePosixPath(place).parents)
-
     def _work_tree(self) -> Path:
         try:
             return Path(os.fsdecode(self._run("rev-parse", "--show-toplevel", folder=self._folder).rstrip(b"\n")))
@@ -207,7 +197,7 @@ class Revision:
                 [*_GIT, *arguments], cwd=folder or self.top, env=_environment(), capture_output=True, check=False
             )
         except FileNotFoundError as error:
-            raise _no_git() from error
+            raise RevisionError("the program git is not on the PATH: install it, or check without --against") from error
         if done.returncode:
             said = done.stderr.decode("utf-8", "replace").strip().removeprefix("fatal: ")
             raise RevisionError(said or f"git {arguments[0]} failed with the exit code {done.returncode}")
@@ -223,7 +213,9 @@ class Revision:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
             )
-        asked, answers = _pipes(self._reader)
+        asked, answers = self._reader.stdin, self._reader.stdout
+        assert asked is not None
+        assert answers is not None
         asked.write(f"{oid}\n".encode("ascii"))
         asked.flush()
         head = answers.readline().split()
@@ -237,18 +229,8 @@ class Revision:
         return data
 
 
-def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    return process.stdin, process.stdout
-
-
 def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in _UNWANTED} | _SETTLED
-
-
-def _no_git() -> RevisionError:
-    return RevisionError("the program git is not on the PATH: install it, or check without --against")
 
 
 # Programs that are new or changed since a revision, and their old contents

@@ -11,59 +11,44 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.compat import expansion_flag
-from vhlo_tools.gate.report_model import as_uri, fingerprints, identity_of, path_from, source_path
-from vhlo_tools.records import dataclass
-from vhlo_tools.spec import explanation_of, known_features
+from vhlo_tools.gate.report_model import (
+    Answer,
+    Identity,
+    Scope,
+    Verdict,
+    as_uri,
+    fingerprints,
+    identity_of,
+    path_from,
+    source_path,
+)
+from vhlo_tools.spec import Feature, explanation_of, known_features
 
 if TYPE_CHECKING:
-    from vhlo_tools.findings import Finding, Level
-    from vhlo_tools.gate.report_model import Answer, Identity, Scope, Verdict
-    from vhlo_tools.spec import Feature
+    from vhlo_tools.findings import Finding
 
 # SARIF rules with help for findings, from the features and explanations of ``dialect_specs/``
-
-
-@dataclass(frozen=True, slots=True)
-class SarifRule:
-    """The properties common to all findings of a feature."""
-
-    id: str  # of the feature, which never changes
-    title: str
-    text: str  # description in sentences
-    help: str  # the remedy
-    level: Level
-    kind: str
-    introduced: str | None = None  # version, if one introduced the feature
-
-    @property
-    def name(self) -> str:
-        """The id in camel case: ``DotAlgorithm``."""
-        return "".join(word[:1].upper() + word[1:] for word in re.split(r"\W|_", self.id))
 
 
 def title_of(finding: Finding) -> str:
     """Return a short description of what a finding is about, as part of a sentence."""
     feature = _features().get(finding.feature)
-    return feature.title if feature else rule_of(finding).title
+    return feature.title if feature else str(rule_of(finding)["shortDescription"]["text"])
 
 
-def rule_of(finding: Finding) -> SarifRule:
+def rule_of(finding: Finding) -> dict[str, Any]:
+    """Return the properties common to all findings of a feature."""
     feature = _features().get(finding.feature)
     if feature is not None:
         return _of_feature(feature)
     explanation = explanation_of(finding.feature)
     text = explanation.text if explanation else finding.message
-    return SarifRule(
-        finding.feature,
-        text.partition(". ")[0].rstrip("."),
-        text,
-        finding.remedy or text,
-        _level(explanation.level) if explanation else finding.level,
-        finding.kind,
-    )
+    title = text.partition(". ")[0].rstrip(".")
+    level = explanation.level if explanation else finding.level
+    return _rule(finding.feature, title, text, finding.remedy or text, level, finding.kind)
 
 
-def _of_feature(feature: Feature) -> SarifRule:
+def _of_feature(feature: Feature) -> dict[str, Any]:
     said = [f"StableHLO {feature.introduced} introduced {feature.title}: consumers of older versions cannot read it."]
     if feature.ops:
         said.append(f"It occurs on {', '.join(feature.ops)}.")
@@ -71,12 +56,20 @@ def _of_feature(feature: Feature) -> SarifRule:
     todo += [f"{expansion_flag(feature, each)} rewrites it where it can." for each in feature.expansions]
     title = f"{feature.title[:1].upper()}{feature.title[1:]}"
     introduced = str(feature.introduced)
-    return SarifRule(feature.id, title, " ".join(said), " ".join(todo), "error", feature.kind, introduced)
+    return _rule(feature.id, title, " ".join(said), " ".join(todo), "error", feature.kind, introduced=introduced)
 
 
-def _level(text: str) -> Level:
-    levels: dict[str, Level] = {"error": "error", "warning": "warning", "note": "note"}
-    return levels[text]
+def _rule(name: str, title: str, text: str, todo: str, level: str, kind: str, **more: str) -> dict[str, Any]:
+    return {
+        "id": name,
+        # In camel case: ``DotAlgorithm``.
+        "name": "".join(word[:1].upper() + word[1:] for word in re.split(r"\W|_", name)),
+        "shortDescription": {"text": title},
+        "fullDescription": {"text": text},
+        "help": {"text": todo, "markdown": f"**{title}**\n\n{text}\n\n{todo}"},
+        "defaultConfiguration": {"level": level},
+        "properties": {"tags": ["compatibility", kind], "precision": "very-high", **more},
+    }
 
 
 @cache
@@ -99,15 +92,28 @@ _FINGERPRINT: Final = "vhloFinding/v1"
 
 
 def sarif_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
-    files, rules = _Files(scope.folder), dict[str, tuple[int, SarifRule]]()
+    files, rules = _Files(scope.folder), dict[str, tuple[int, dict[str, Any]]]()
     results: list[dict[str, Any]] = []
     identities: list[Identity] = []
     notifications = []
     for answer in answers:
         files.add(answer.path)
         if answer.error is not None:
-            notifications.append(_notification(files, answer))
-        for verdict, finding, state in _all(answer):
+            notifications.append(
+                {
+                    "descriptor": {"id": _UNREADABLE["id"], "index": 0},
+                    "level": "error",
+                    "message": {"text": answer.error},
+                    "locations": [{"physicalLocation": {"artifactLocation": files.location(answer.path)}}],
+                }
+            )
+        found = (
+            (verdict, finding, state)
+            for verdict in answer.verdicts
+            for state in ("new", "known", "allowed")
+            for finding in getattr(verdict, state)
+        )
+        for verdict, finding, state in found:
             index, _ = rules.setdefault(finding.feature, (len(rules), rule_of(finding)))
             results.append(_result(scope, files, answer, verdict, finding, state) | {"ruleIndex": index})
             identities.append(identity_of(path_from(scope.folder, answer.path), verdict.question, finding))
@@ -118,7 +124,7 @@ def sarif_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
             "driver": {
                 "name": "vhlo-tools",
                 "version": version("vhlo-tools"),
-                "rules": [_rule(rule) for _, rule in rules.values()],
+                "rules": [rule for _, rule in rules.values()],
                 "notifications": [_UNREADABLE],
             }
         },
@@ -158,13 +164,6 @@ class _Files:
         return {"uri": as_uri(shown), **base, **index}
 
 
-def _all(answer: Answer) -> Iterator[tuple[Verdict, Finding, str]]:
-    for verdict in answer.verdicts:
-        for state in ("new", "known", "allowed"):
-            for finding in getattr(verdict, state):
-                yield verdict, finding, state
-
-
 def _result(
     scope: Scope, files: _Files, answer: Answer, verdict: Verdict, finding: Finding, state: str
 ) -> dict[str, Any]:
@@ -173,38 +172,29 @@ def _result(
     if finding.location:
         source = files.location(source_path(scope.folder, answer.path, finding))
         shown = {"physicalLocation": {"artifactLocation": source, **_region(finding)}}
+    remedy = f" To do: {finding.remedy}." if finding.remedy else ""
     result = {
         "ruleId": finding.feature,
         "level": finding.level,
-        "message": {"text": _message(verdict, finding)},
+        "message": {"text": f"For {verdict.question}: {finding.message}.{remedy}"},
         "locations": [{**shown, **_logical(finding)}],
         "occurrenceCount": finding.count,
         "properties": {
-            key: value
-            for key, value in {
-                "question": str(verdict.question),
-                "target": str(finding.target),
-                "introduced": str(finding.introduced) if finding.introduced else None,
-                "op": finding.op,
-                "unknown": finding.unknown or None,
-            }.items()
-            if value is not None
+            "question": str(verdict.question),
+            "target": str(finding.target),
+            **({"introduced": str(finding.introduced)} if finding.introduced else {}),
+            **({"op": finding.op} if finding.op is not None else {}),
+            **({"unknown": True} if finding.unknown else {}),
         },
     }
     if finding.location:
         result["relatedLocations"] = [{"id": 1, "message": {"text": "the program"}, **program}]
     if scope.knows and state != "allowed":
         result["baselineState"] = "unchanged" if state == "known" else "new"
-    if state == "known":
-        result["suppressions"] = [_suppression(f"known: it is {scope.known_by}")]
-    elif state == "allowed":
-        result["suppressions"] = [_suppression("allowed by the settings")]
+    if state != "new":
+        why = f"known: it is {scope.known_by}" if state == "known" else "allowed by the settings"
+        result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": why}]
     return result
-
-
-def _message(verdict: Verdict, finding: Finding) -> str:
-    remedy = f" To do: {finding.remedy}." if finding.remedy else ""
-    return f"For {verdict.question}: {finding.message}.{remedy}"
 
 
 def _region(finding: Finding) -> dict[str, Any]:
@@ -222,29 +212,3 @@ def _logical(finding: Finding) -> dict[str, Any]:
     if finding.path:
         places.append({"name": finding.op or finding.path, "fullyQualifiedName": finding.path, "kind": "operation"})
     return {"logicalLocations": places} if places else {}
-
-
-def _suppression(why: str) -> dict[str, str]:
-    return {"kind": "external", "status": "accepted", "justification": why}
-
-
-def _notification(files: _Files, answer: Answer) -> dict[str, Any]:
-    return {
-        "descriptor": {"id": _UNREADABLE["id"], "index": 0},
-        "level": "error",
-        "message": {"text": answer.error},
-        "locations": [{"physicalLocation": {"artifactLocation": files.location(answer.path)}}],
-    }
-
-
-def _rule(rule: SarifRule) -> dict[str, Any]:
-    introduced = {"introduced": rule.introduced} if rule.introduced else {}
-    return {
-        "id": rule.id,
-        "name": rule.name,
-        "shortDescription": {"text": rule.title},
-        "fullDescription": {"text": rule.text},
-        "help": {"text": rule.help, "markdown": f"**{rule.title}**\n\n{rule.text}\n\n{rule.help}"},
-        "defaultConfiguration": {"level": rule.level},
-        "properties": {"tags": ["compatibility", rule.kind], "precision": "very-high", **introduced},
-    }

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
-from typing import TYPE_CHECKING
 
 from vhlo_tools import api
-from vhlo_tools.compat import Library, resolve_target as resolve
+from vhlo_tools.compat import Library, Target, resolve_target as resolve
 from vhlo_tools.errors import InvalidVersionError, UnknownTargetError
 from vhlo_tools.spec import minimum_version, newest_version
-
-if TYPE_CHECKING:
-    from vhlo_tools.compat import Target
 
 Names = Mapping[str, tuple[str, ...]]
 

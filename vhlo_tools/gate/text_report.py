@@ -7,15 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from vhlo_tools.findings import SHOWN_PLACES, group_findings
-from vhlo_tools.gate.report_model import STATES, Summary
+from vhlo_tools.findings import SHOWN_PLACES, Finding, group_findings
+from vhlo_tools.gate.report_model import STATES, Answer, Scope, State, Summary, Verdict
 from vhlo_tools.printable import printable, printable_lines
-
-if TYPE_CHECKING:
-    from vhlo_tools.findings import Finding
-    from vhlo_tools.gate.report_model import Answer, Question, Scope, State, Verdict
 
 #: The width of a report that no terminal shows, unless the variable COLUMNS says another.
 _WIDTH: Final = 80
@@ -96,26 +92,26 @@ def _reasons(answers: Iterable[Answer], *, brief: bool) -> Iterator[str]:
 
 
 def _table(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
-    heads = ["program", *(str(question) for question in scope.questions)]
+    heads = ["program", *map(str, scope.questions)]
     kept = []
 
     def rows() -> Iterator[list[str]]:
         for answer in answers:
             if answer.error is not None or any(each.new or each.known or each.allowed for each in answer.verdicts):
                 kept.append(answer)
-            yield [answer.path, *(_cell(answer, question) for question in scope.questions)]
+            said = {verdict.question: "yes" if verdict.ok else "no" for verdict in answer.verdicts}
+            unsaid = "-" if answer.error is None else "unreadable"
+            yield [answer.path, *(said.get(question, unsaid) for question in scope.questions)]
 
-    longest = max(map(len, scope.paths), default=0)
-    yield from _columns(heads, rows(), longest) if scope.width is None else _fitted(heads, rows(), scope.width)
+    if scope.width is not None:
+        yield from _fitted(heads, rows(), scope.width)
+    else:
+        # Rows as they come.
+        widths = [max(map(len, [heads[0], *scope.paths])), *map(len, heads[1:])]
+        for row in chain([heads], rows()):
+            yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
     yield ""
     yield from _reasons(kept, brief=True)
-
-
-def _columns(heads: Sequence[str], rows: Iterable[Sequence[str]], longest: int) -> Iterator[str]:
-    """Yield rows as they come; ``longest`` is the length of the longest first cell."""
-    widths = [max(len(heads[0]), longest), *map(len, heads[1:])]
-    for row in chain([heads], rows):
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def _fitted(heads: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> Iterator[str]:
@@ -136,19 +132,11 @@ def _fitted(heads: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> 
     yield from (line.rstrip() for line in console.file.getvalue().splitlines())
 
 
-def _cell(answer: Answer, question: Question) -> str:
-    if answer.error is not None:
-        return "unreadable"
-    answers = ["yes" if verdict.ok else "no" for verdict in answer.verdicts if verdict.question == question]
-    return answers[0] if answers else "-"
-
-
 def _counts(findings: Sequence[Finding]) -> str:
-    counts = [
-        (level, len([group for group in group_findings(findings) if group[0].level == level]))
-        for level in ("error", "warning", "note")
+    counts = Counter(group[0].level for group in group_findings(findings))
+    said = [
+        f"{counts[level]} {level}{'s' if counts[level] > 1 else ''}" for level in reversed(_LEVELS) if counts[level]
     ]
-    said = [f"{number} {level}{'s' if number > 1 else ''}" for level, number in counts if number]
     return ", ".join(said) or "ok"
 
 

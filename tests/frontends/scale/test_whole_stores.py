@@ -18,8 +18,8 @@ import vhlo_tools as vt
 from vhlo_tools.api import resolve_target
 from vhlo_tools.cli.main import main
 from vhlo_tools.gate import FORMATS, Gate, Question, Settings
-from vhlo_tools.gate.contents import Content
-from vhlo_tools.gate.examinations import DistributedExaminations, Request
+from vhlo_tools.gate.examination import Content, Task
+from vhlo_tools.gate.examinations import DistributedExaminations
 
 #: Of connections to processes that were killed, in the library.
 pytestmark = [
@@ -108,7 +108,7 @@ def test_a_program_that_kills_its_workers_is_unreadable_alone(client: Any, folde
     write(folder / "store" / "deadly.mlir", blocked(1))
     questions = (Question(resolve_target(TARGET)),)
     paths = [f"store/{name}.mlir" for name in ("text0", "deadly", "text1", "text2")]
-    requests = (Request(Content(each), questions, each) for each in paths)
+    requests = (Task(Content(each), questions, each) for each in paths)
     found = dict(zip(paths, DistributedExaminations(DeadlyExaminer(), client).of(requests), strict=True))
     assert str(found.pop("store/deadly.mlir").error).startswith(
         "store/deadly.mlir: the process that checked it crashed"
