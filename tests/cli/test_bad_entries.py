@@ -82,11 +82,7 @@ ENTRIES: dict[str, tuple[Callable[[Path], object], bool]] = {
 #: The commands, the list in their reports, and whether an item of it is fine.
 COMMANDS: dict[str, tuple[str, str, Callable[[Any], bool]]] = {
     "check": ("check FOLDER --target 1.0.0 --output-format json", "files", lambda said: said["ok"]),
-    "migrate": (
-        "migrate FOLDER --target 1.0.0 -j 1 --dry-run --output-format json",
-        "files",
-        lambda said: said["ok"],
-    ),
+    "migrate": ("migrate FOLDER --target 1.0.0 -j 1 --dry-run --output-format json", "files", lambda said: said["ok"]),
     "store": (
         "store status FOLDER --as-of 2025-01-01 --output-format json",
         "files",

@@ -76,7 +76,7 @@ def test_help_fits_a_screen_and_ends_with_an_example(path: str, capsys: pytest.C
 @pytest.mark.parametrize("path", [path for path, each in COMMANDS.items() if isinstance(each, Command)])
 def test_usual_options_are_options_and_the_long_help_has_all(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     options = {each.name: each for each in COMMANDS[path].params if isinstance(each, click.Option)}
-    usual = HELP[path].usual
+    usual = HELP[path].usual.split()
     assert set(usual) <= set(options)
     assert main([*path.split(), "--help"]) == 0
     short = capsys.readouterr().out

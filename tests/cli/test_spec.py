@@ -262,13 +262,7 @@ def test_another_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     (change,) = as_json(capsys, "diff", "0.10.0", "0.11.0", "--specs", MY_OP)["changes"]
     assert (change["kind"], change["name"]) == ("op version", "my_op_v2")
     assert spec("show", "all_reduce", "--specs", MY_OP) == 2
-    for command in (
-        ["list"],
-        ["show", "x"],
-        ["diff", "1.0.0", "1.1.0"],
-        ["lint"],
-        ["new-version", "2.0.0"],
-    ):
+    for command in (["list"], ["show", "x"], ["diff", "1.0.0", "1.1.0"], ["lint"], ["new-version", "2.0.0"]):
         for folder in (tmp_path, tmp_path / "missing"):
             capsys.readouterr()
             assert spec(*command, "--specs", str(folder)) == 2

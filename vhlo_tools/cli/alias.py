@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, TypeVar, get_args
@@ -20,7 +20,6 @@ from vhlo_tools.aliasing import (
     Donor,
     Form,
     ProgramAliases,
-    Shape,
     Signature,
     compare_aliases,
     format_index,
@@ -31,9 +30,11 @@ from vhlo_tools.aliasing import (
 from vhlo_tools.artifact import Artifact, JaxContainer, Making
 from vhlo_tools.cli import options
 from vhlo_tools.cli.display import Column, echo, show_table
-from vhlo_tools.cli.helping import Group
+from vhlo_tools.cli.helping import Group, OptionDecorator
+from vhlo_tools.cli.reports import fields_of
 from vhlo_tools.errors import AliasError, InvalidProgramError
 from vhlo_tools.files import JaxSignature, JaxValue, Kind, decode_jax_export, read_signature, recognise
+from vhlo_tools.findings import finding_as_json
 from vhlo_tools.gate import finding_lines
 
 # Output of ``vhlo alias``: the aliases of a program as JSON, and as tables
@@ -46,56 +47,36 @@ _VALUE: Final = (Column("shape"), Column("kind", style="cyan", whole=True), Colu
 def aliases_as_json(program: ProgramAliases, signature: JaxSignature | None) -> dict[str, Any]:
     """``signature`` is that of a jax.export file."""
     declared = program.declared
+    parameters = declared.signature.parameters
+
+    def described(each: Alias | Donor) -> dict[str, Any]:
+        """Describe its parameter, for a jax.export file with the argument of the caller."""
+        number = each.parameter_number
+        exists = 0 <= number < len(parameters)
+        name = program.parameters[number].name if exists else None
+        said = {}
+        if signature:
+            if exists and number < len(signature.main_arguments):
+                name = signature.main_arguments[number]
+            said = {
+                "caller_argument": next((at for at, one in enumerate(signature.arguments) if one.main == number), None)
+            }
+        shape = subshape(parameters[number], each.parameter_index) if exists else None
+        return {**fields_of(each), "form": declared.form_of(each), "name": name, "shape": shape and str(shape), **said}
+
+    def aliased(each: Alias) -> dict[str, Any]:
+        shape = subshape(declared.signature.result, each.output_index)
+        name = _output_name(program, signature, each)
+        return {**described(each), "output_shape": shape and str(shape), "output_name": name}
+
     return {
         "function": program.function,
-        "aliases": [
-            {
-                **_fields(each),
-                "form": declared.form_of(each),
-                **_described(program, signature, each.parameter_number, each.parameter_index),
-                "output_shape": _text(subshape(declared.signature.result, each.output_index)),
-                "output_name": _output_name(program, signature, each),
-            }
-            for each in declared.aliases
-        ],
-        "donors": [
-            {
-                "parameter_number": each.parameter_number,
-                "parameter_index": each.parameter_index,
-                "form": declared.form_of(each),
-                **_described(program, signature, each.parameter_number, each.parameter_index),
-            }
-            for each in declared.donors
-        ],
+        "aliases": list(map(aliased, declared.aliases)),
+        "donors": list(map(described, declared.donors)),
         "calls": [
-            {"path": call.path, "target": call.target, "aliases": [_fields(each) for each in call.aliases]}
+            {"path": call.path, "target": call.target, "aliases": list(map(fields_of, call.aliases))}
             for call in program.calls
         ],
-    }
-
-
-def _fields(each: Alias) -> dict[str, Any]:
-    return {
-        "output_index": each.output_index,
-        "parameter_number": each.parameter_number,
-        "parameter_index": each.parameter_index,
-        "kind": each.kind,
-    }
-
-
-def _described(
-    program: ProgramAliases, signature: JaxSignature | None, number: int, index: tuple[int, ...]
-) -> dict[str, Any]:
-    """Return the description of a parameter, for a jax.export file with the argument of the caller."""
-    parameters = program.declared.signature.parameters
-    exists = 0 <= number < len(parameters)
-    own = program.parameters[number].name if exists else None
-    name = signature.main_arguments[number] if signature and exists and number < len(signature.main_arguments) else own
-    caller = [at for at, each in enumerate(signature.arguments) if each.main == number] if signature else []
-    return {
-        "name": name,
-        "shape": _text(subshape(parameters[number], index) if exists else None),
-        **({"caller_argument": caller[0] if caller else None} if signature else {}),
     }
 
 
@@ -106,10 +87,6 @@ def _output_name(program: ProgramAliases, signature: JaxSignature | None, each: 
     return program.results[number].name if 0 <= number < len(program.results) else None
 
 
-def _text(shape: Shape | None) -> str | None:
-    return None if shape is None else str(shape)
-
-
 def show_aliases(program: ProgramAliases, signature: JaxSignature | None) -> None:
     described = aliases_as_json(program, signature)
     rows = [_row(each, format_index(each["output_index"]), each["kind"]) for each in described["aliases"]]
@@ -118,16 +95,11 @@ def show_aliases(program: ProgramAliases, signature: JaxSignature | None) -> Non
         show_table([*_OUTPUT, *(_CALLER if signature else ()), *_VALUE], rows)
     else:
         echo("no aliases, no donors" if program.function else "no function main, so no aliases, no donors")
-    for line in _calls(described):
-        echo(line)
-
-
-def _calls(described: dict[str, Any]) -> Iterator[str]:
-    for call in described["calls"]:
-        yield f"{call['path']}, {call['target']}{':' if call['aliases'] else ': no aliases'}"
-        for entry in call["aliases"]:
-            operand = f"({entry['parameter_number']}, {format_index(entry['parameter_index'])})"
-            yield f"  result {format_index(entry['output_index'])} over operand {operand}"
+    for call in program.calls:
+        echo(f"{call.path}, {call.target}{':' if call.aliases else ': no aliases'}")
+        for each in call.aliases:
+            operand = f"({each.parameter_number}, {format_index(each.parameter_index)})"
+            echo(f"  result {format_index(each.output_index)} over operand {operand}")
 
 
 def _row(each: dict[str, Any], output: str, kind: str) -> tuple[str, ...]:
@@ -139,7 +111,6 @@ def _row(each: dict[str, Any], output: str, kind: str) -> tuple[str, ...]:
     return (output, parameter, *caller, each["shape"] or "none", kind, each["form"], each["name"] or "")
 
 
-_F = TypeVar("_F", bound=Callable[..., Any])
 _Entry = TypeVar("_Entry", Alias, Donor)
 
 _NUMBERS: Final = re.compile(r"\s*(\d+)\s*=\s*(\d+)\s*")
@@ -156,20 +127,12 @@ def alias() -> None:
     """
 
 
-def call_option(what: str) -> Callable[[_F], _F]:
+def call_option(what: str) -> OptionDecorator:
     return click.option(
         "--call",
         metavar="PATH|TARGET",
         help=f"{what} the custom call at this path, as `show --calls` names it, or all calls of this target.",
     )
-
-
-def form_option(function: _F) -> _F:
-    return click.option(
-        "--form",
-        type=click.Choice(get_args(Form)),
-        help="The form of the aliases: attributes of arguments, or one attribute of the module. By default unchanged.",
-    )(function)
 
 
 @alias.command()
@@ -216,7 +179,7 @@ def lint(source: str, against: str | None, provider: str | None, output_format: 
     wrong = bool(compared) or any(each.level == "error" for each in found)
     found += compared
     if output_format == "json":
-        file = {"path": artifact.name, "ok": not wrong, "findings": [options.finding_as_json(each) for each in found]}
+        file = {"path": artifact.name, "ok": not wrong, "findings": list(map(finding_as_json, found))}
         options.echo_json({"files": [file]})
     else:
         question = "XLA" if against is None else f"XLA, compared with {against}"
@@ -243,7 +206,11 @@ def lint(source: str, against: str | None, provider: str | None, output_format: 
 )
 @click.option("--keep", is_flag=True, help="Keep the existing aliases and donors.")
 @call_option("Write output_operand_aliases of")
-@form_option
+@click.option(
+    "--form",
+    type=click.Choice(get_args(Form)),
+    help="The form of the aliases: attributes of arguments, or one attribute of the module. By default unchanged.",
+)
 @options.force_option
 @options.reporting
 def set_(
@@ -268,16 +235,23 @@ def set_(
             raise click.UsageError(
                 "a custom call can only have aliases: --donor, --caller and --form cannot be used with --call"
             )
-        must = list(map(_parsed_call_alias, aliases))
+        if may := next((each for each in aliases if "may-alias" in each), None):
+            raise click.UsageError(
+                f"{may!r}: an alias of a custom call is always a must-alias; expected RESULT=OPERAND, such as 0=1"
+            )
+        must = [replace(_parsed_alias(each), kind="must-alias") for each in aliases]
 
         def aliases_of(said: CallAliases) -> list[Alias]:
             kept = said.aliases if keep else ()
             return [*kept, *(_placed(said.signature, each) for each in must)]
 
-        return _changed_calls(source, output, call, aliases_of, force)
+        return _edited(source, output, force, lambda opened: api.with_call_aliases(opened, call, aliases_of))
     new: tuple[list[Alias], list[Donor]] = (list(map(_parsed_alias, aliases)), list(map(_parsed_donor, donors)))
     if caller:
-        new = _of_main(_signature_of(source), *new)
+        data, name = options.read_input(source)
+        if source == options.STANDARD or recognise(data, name) is not Kind.JAX_EXPORT:
+            raise click.UsageError("--caller requires a jax.export file, which specifies the arguments of the caller")
+        new = _of_main(read_signature(decode_jax_export(data)), *new)
 
     def change(declared: Declared) -> AliasConfig:
         config = declared.config() if keep else AliasConfig(declared.signature)
@@ -287,7 +261,7 @@ def set_(
             config.set_up_donor(donor.parameter_number, donor.parameter_index)
         return config
 
-    return _changed(source, output, change, form, force)
+    return _edited(source, output, force, lambda opened: api.with_aliases(opened, change, form))
 
 
 @alias.command()
@@ -298,9 +272,13 @@ def set_(
 @options.reporting
 def clear(source: str, output: str, call: str | None, force: bool) -> dict[str, Any]:
     """Remove all aliases and donors of `main` from ARTIFACT, or with --call those of custom calls."""
-    if call is not None:
-        return _changed_calls(source, output, call, lambda said: [], force)
-    return _changed(source, output, lambda declared: AliasConfig(declared.signature), None, force)
+
+    def edit(opened: Artifact | JaxContainer) -> Artifact | JaxContainer:
+        if call is not None:
+            return api.with_call_aliases(opened, call, lambda said: [])
+        return api.with_aliases(opened, lambda declared: AliasConfig(declared.signature))
+
+    return _edited(source, output, force, edit)
 
 
 @alias.command()
@@ -311,38 +289,18 @@ def clear(source: str, output: str, call: str | None, force: bool) -> dict[str, 
 @options.reporting
 def convert(source: str, output: str, form: Form, force: bool) -> dict[str, Any]:
     """Write the aliases of ARTIFACT as attributes of arguments, or as one of the module; donors stay on arguments."""
-    return _changed(source, output, Declared.config, form, force)
+    return _edited(source, output, force, lambda opened: api.with_aliases(opened, Declared.config, form))
 
 
-def _changed(
-    source: str, output: str, change: Callable[[Declared], AliasConfig], form: Form | None, force: bool
+def _edited(
+    source: str, output: str, force: bool, edit: Callable[[Artifact | JaxContainer], Artifact | JaxContainer]
 ) -> dict[str, Any]:
-    return _written(source, output, lambda opened: api.with_aliases(opened, change, form), force)
-
-
-def _changed_calls(
-    source: str, output: str, call: str, change: Callable[[CallAliases], list[Alias]], force: bool
-) -> dict[str, Any]:
-    return _written(source, output, lambda opened: api.with_call_aliases(opened, call, change), force)
-
-
-_Opened = Artifact | JaxContainer
-
-
-def _written(source: str, output: str, edit: Callable[[_Opened], _Opened], force: bool) -> dict[str, Any]:
     options.check_output(output, force=force, binary=True)
     written = edit(options.read_artifact(source))
     options.write_artifact(output, written, force=force, made=Making("alias"))
     artifact = written.artifacts[0] if isinstance(written, JaxContainer) else written
     report = options.artifact_report(written, output)
     return {**report, **aliases_as_json(artifact.declared_aliases(), None), "findings": artifact.alias_findings()}
-
-
-def _signature_of(source: str) -> JaxSignature:
-    data, name = options.read_input(source)
-    if source == options.STANDARD or recognise(data, name) is not Kind.JAX_EXPORT:
-        raise click.UsageError("--caller requires a jax.export file, which specifies the arguments of the caller")
-    return read_signature(decode_jax_export(data))
 
 
 def _of_main(signature: JaxSignature, aliases: list[Alias], donors: list[Donor]) -> tuple[list[Alias], list[Donor]]:
@@ -387,14 +345,6 @@ def _placed(signature: Signature, alias: Alias) -> Alias:
     """Empty the output index if the output was given as number 0 of a single array result."""
     alone = signature.results == 1 and isinstance(signature.result, Array)
     return replace(alias, output_index=()) if alone and alias.output_index == (0,) else alias
-
-
-def _parsed_call_alias(text: str) -> Alias:
-    if "may-alias" in text:
-        raise click.UsageError(
-            f"{text!r}: an alias of a custom call is always a must-alias; expected RESULT=OPERAND, such as 0=1"
-        )
-    return replace(_parsed_alias(text), kind="must-alias")
 
 
 def _parsed_alias(text: str) -> Alias:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from vhlo_tools import api
 from vhlo_tools.cli import options
-from vhlo_tools.cli.display import echo, has_colours, shown_progress, window_width
+from vhlo_tools.cli.display import Progress, echo, has_colours, shown_progress, window_width
 from vhlo_tools.cli.helping import command
 from vhlo_tools.compat import expansion_flag
 from vhlo_tools.files import NO_CACHE, write_atomically
@@ -32,40 +32,11 @@ from vhlo_tools.gate import (
     render_statistics,
     wrapped,
 )
-from vhlo_tools.records import dataclass
-from vhlo_tools.spec import Explanation, Feature, explanation_of, known_explanations, known_features
+from vhlo_tools.spec import Feature, explanation_of, known_explanations, known_features
 
 if TYPE_CHECKING:
-    from vhlo_tools.cli.display import Progress
     from vhlo_tools.files import Buffer
     from vhlo_tools.gate import Answer, Baseline, Levels, Listing, Renderer, Scope, Settings
-    from vhlo_tools.stores import AnyExecutor
-
-# Output of ``vhlo check --explain``: descriptions of features as text of 80 columns
-
-
-def explanation_lines(name: str, explained: Explanation) -> Iterator[str]:
-    """Describe findings of an id that is not a feature of a version."""
-    yield f"{name} ({explained.level})"
-    yield from wrapped(explained.text, "  ")
-
-
-def feature_lines(feature: Feature) -> Iterator[str]:
-    yield f"{feature.id} ({feature.kind}), since StableHLO {feature.introduced}"
-    yield from wrapped(feature.title, "  ")
-    for label, names in (("on the ops", feature.ops), ("of VHLO", feature.names)):
-        if names:
-            yield from wrapped(f"{label}: {', '.join(names)}", "  ")
-    yield from wrapped(f"For older consumers: {feature.remedy}.", "  ")
-    if feature.inexpressible:
-        yield from wrapped(f"It cannot be expanded: {feature.inexpressible}.", "  ")
-    for each in feature.expansions:
-        said = f"{expansion_flag(feature, each)} rewrites it, for consumers of {each.to} or later"
-        said += f", and gives up {each.gives_up}" if each.gives_up else ""
-        yield from wrapped(f"{said}. It does not apply to {each.limits}." if each.limits else f"{said}.", "  ")
-
-
-_F = TypeVar("_F", bound=Callable[..., Any])
 
 #: The folder of findings of earlier runs, in the folder of the settings.
 _CACHE: Final = ".vhlo-cache"
@@ -75,66 +46,49 @@ _NOTICED: Final = 0.1
 _LONG: Final = 5.0
 
 
-def _settings_options(function: _F) -> _F:
-    for option in reversed(
-        [
-            click.option("--config", metavar="FILE", help="The settings file to read, instead of those found."),
-            click.option("--isolated", is_flag=True, help="Read no settings file."),
-            click.option("--show-settings", is_flag=True, help="Show the settings, and their values for each PATH."),
-            click.option(
-                "--settings-schema",
-                "schema_of",
-                type=click.Choice(["vhlo-tools.toml", "pyproject.toml"]),
-                is_flag=False,
-                flag_value="vhlo-tools.toml",
-                help="Print the JSON schema of settings, by default in vhlo-tools.toml, for editors.",
-            ),
-            click.option("--exclude", multiple=True, metavar="PATTERN", help="Files to exclude, as in .gitignore."),
-            click.option(
-                "--force-exclude/--no-force-exclude",
-                default=None,
-                help="Whether --exclude also applies to files that are named individually.",
-            ),
-            *(
-                click.option(f"--{level}", multiple=True, metavar="FEATURE", help=f"{what} May be a glob or a kind.")
-                for level, what in (
-                    ("deny", "Make findings of a feature errors."),
-                    ("warn", "Make findings of a feature warnings."),
-                    ("allow", "Drop findings of a feature, and count them."),
-                )
-            ),
-            click.option(
-                "--against",
-                metavar="REV",
-                help="Check only programs that are new or changed since a revision of git, and compare with it.",
-            ),
-            click.option("--baseline", metavar="FILE", help="Ignore the known findings in FILE."),
-            click.option("--update-baseline", is_flag=True, help="Write the findings to the baseline."),
-            click.option(
-                "--fail-on-stale", is_flag=True, help="Exit with 1 if a known finding does not occur any more."
-            ),
-            click.option(
-                "-j",
-                "--jobs",
-                type=click.IntRange(min=1),
-                help="The most processes, by default one for each core; few programs are checked in one.",
-            ),
-            options.dask_option,
-            click.option("--cache-dir", metavar="DIR", help="Keep findings in DIR, by default .vhlo-cache."),
-            click.option(
-                "--no-cache",
-                is_flag=True,
-                envvar=NO_CACHE,
-                help="Neither use nor keep findings of other runs.",
-            ),
-            click.option("-q", "--quiet", is_flag=True, help="Print findings only, in text."),
-            click.option("--statistics", is_flag=True, help="Print the number of findings of each feature instead."),
-            click.option("--show-files", is_flag=True, help="Print the files that would be checked, and stop."),
-            click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings."),
-        ]
-    ):
-        function = option(function)
-    return function
+_settings_options = options.several(
+    click.option("--config", metavar="FILE", help="The settings file to read, instead of those found."),
+    click.option("--isolated", is_flag=True, help="Read no settings file."),
+    click.option("--show-settings", is_flag=True, help="Show the settings, and their values for each PATH."),
+    click.option(
+        "--settings-schema",
+        "schema_of",
+        type=click.Choice(["vhlo-tools.toml", "pyproject.toml"]),
+        is_flag=False,
+        flag_value="vhlo-tools.toml",
+        help="Print the JSON schema of settings, by default in vhlo-tools.toml, for editors.",
+    ),
+    click.option("--exclude", multiple=True, metavar="PATTERN", help="Files to exclude, as in .gitignore."),
+    click.option(
+        "--force-exclude/--no-force-exclude",
+        default=None,
+        help="Whether --exclude also applies to files that are named individually.",
+    ),
+    *(
+        click.option(f"--{level}", multiple=True, metavar="FEATURE", help=f"{what} May be a glob or a kind.")
+        for level, what in (
+            ("deny", "Make findings of a feature errors."),
+            ("warn", "Make findings of a feature warnings."),
+            ("allow", "Drop findings of a feature, and count them."),
+        )
+    ),
+    click.option(
+        "--against",
+        metavar="REV",
+        help="Check only programs that are new or changed since a revision of git, and compare with it.",
+    ),
+    click.option("--baseline", metavar="FILE", help="Ignore the known findings in FILE."),
+    click.option("--update-baseline", is_flag=True, help="Write the findings to the baseline."),
+    click.option("--fail-on-stale", is_flag=True, help="Exit with 1 if a known finding does not occur any more."),
+    options.jobs_option("The most processes, by default one for each core; few programs are checked in one."),
+    options.dask_option,
+    click.option("--cache-dir", metavar="DIR", help="Keep findings in DIR, by default .vhlo-cache."),
+    click.option("--no-cache", is_flag=True, envvar=NO_CACHE, help="Neither use nor keep findings of other runs."),
+    click.option("-q", "--quiet", is_flag=True, help="Print findings only, in text."),
+    click.option("--statistics", is_flag=True, help="Print the number of findings of each feature instead."),
+    click.option("--show-files", is_flag=True, help="Print the files that would be checked, and stop."),
+    click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings."),
+)
 
 
 @command()
@@ -176,9 +130,7 @@ def _settings_options(function: _F) -> _F:
 @options.provider_option
 @options.trusted_option
 @click.option("--output-format", "--format", type=click.Choice(FORMATS), help="By default text.")
-@click.option(
-    "-o", "--output", metavar="FILE", help="Write the report to FILE, replacing its content, instead of stdout."
-)
+@options.report_option()
 def check(
     paths: tuple[str, ...],
     explain: str | None,
@@ -250,8 +202,11 @@ def check(
         api.install_releases(settings.confirm_with, _say)
     kept = _kept(settings, cache_dir, no_cache=no_cache or dask is not None)
     with options.cluster(dask) as client:
-        run = _Run(gate, jobs or _cores(), kept, client, is_told=cache_dir is not None)
-        summary = run.report(None if output == options.STANDARD else output, renderer, quiet=quiet)
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        work: Any = {"jobs": jobs or cores, "executor": client}
+        named = None if output == options.STANDARD else output
+        # Where the user has named the folder, findings are kept however brief the run is.
+        summary = _report(gate, work, kept, named, renderer, quiet=quiet, brief=cache_dir is None)
     if gate.baseline is not None and update_baseline:
         gate.baseline.write()
         _say(f"the findings were written to {gate.baseline.path}")
@@ -280,11 +235,7 @@ def _show(settings: Settings, provider: str | None) -> int:
 
     gate = Gate(settings, provider=provider)
     files = gate.files(settings.paths) if settings.source("paths") == COMMAND_LINE else []
-    if settings.output_format == "json":
-        options.echo_json(check_settings.as_json(gate, files))
-    else:
-        for line in check_settings.lines(gate, files):
-            echo(line)
+    options.show(settings.output_format, check_settings.as_json(gate, files), check_settings.lines(gate, files))
     return 0
 
 
@@ -292,11 +243,7 @@ def _show_files(settings: Settings) -> int:
     if not settings.paths:
         raise click.UsageError("expected a PATH, here or in the settings")
     files = Gate(settings).files(settings.paths)
-    if settings.output_format == "json":
-        options.echo_json(files)
-    else:
-        for file in files:
-            echo(file)
+    options.show(settings.output_format, files, files)
     return 0
 
 
@@ -311,10 +258,6 @@ def _baseline(settings: Settings, update: bool) -> Baseline | None:
     return Baseline(path) if update and not path.exists() else Baseline.read(path)
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _kept(settings: Settings, folder: str | None, *, no_cache: bool) -> Path | None:
     """Return the folder of the findings of other runs; ``None`` to use and keep none."""
     if folder is not None and no_cache:
@@ -326,83 +269,65 @@ def _kept(settings: Settings, folder: str | None, *, no_cache: bool) -> Path | N
     return settings.folder / _CACHE if folder is None else Path(folder)
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    gate: Gate
-    jobs: int  # most processes
-    kept: Path | None  # folder of the findings of other runs; None to use none
-    executor: AnyExecutor | None = None  # cluster that does the work
-    is_told: bool = False  # The user has named the folder: findings are then kept however brief the run is.
+def _report(
+    gate: Gate, work: Any, kept: Path | None, output: str | None, renderer: Renderer, *, quiet: bool, brief: bool
+) -> Summary:
+    """Write the report to ``output``; other messages go to stderr. Findings of other runs are ``kept`` in a folder."""
+    against = gate.settings.against
+    listing = gate.listing(gate.settings.paths)
+    if not listing.head():
+        _say("no programs to check: all are excluded")
+    shown = output is None
+    looks: Any = {"quiet": quiet, "colour": shown and has_colours(), "width": window_width() if shown else None}
+    write = partial(_written, gate.settings.output_format, renderer, output)
+    if against is None:
+        # Others begin while files are being found; here, their number says how many processes are worth while.
+        found = listing if work["executor"] is not None else None
+        listed = [] if found is not None else list(listing)
+        files = found or [each.path for each in listed]
+        scope = replace(gate.scope(files), **looks)
+        if brief and found is None and gate.is_brief(listed):
+            return write(scope, gate.brief_answers(listed))
+        # Imported here because a brief run does without.
+        from vhlo_tools.gate import FindingsCache
 
-    def report(self, output: str | None, renderer: Renderer, *, quiet: bool) -> Summary:
-        """Write the report to ``output``; other messages go to stderr."""
-        gate, against = self.gate, self.gate.settings.against
-        listing = gate.listing(gate.settings.paths)
-        if not listing.head():
-            _say("no programs to check: all are excluded")
-        shown = output is None
-        colour, width = shown and has_colours(), window_width() if shown else None
-        if against is None:
-            # Others begin while files are being found; here, their number says how many processes are worth while.
-            found = listing if self.executor is not None else None
-            listed = [] if found is not None else list(listing)
-            files = found or [each.path for each in listed]
-            scope = replace(gate.scope(files), quiet=quiet, colour=colour, width=width)
-            if found is None and not self.is_told and gate.is_brief(listed):
-                return self._written(scope, gate.brief_answers(listed), output, renderer)
-            # Imported here because a brief run does without.
-            from vhlo_tools.gate import FindingsCache
+        return write(scope, gate.answers(files, _read_standard, cache=FindingsCache(kept), **work), found)
+    from vhlo_tools.gate import FindingsCache, Revision, changes_since
 
-            cache = FindingsCache(self.kept)
-            answers = gate.answers(files, _read_standard, jobs=self.jobs, cache=cache, executor=self.executor)
-            return self._written(scope, answers, output, renderer, found)
-        from vhlo_tools.gate import FindingsCache, Revision, changes_since
+    paths = [each.path for each in listing]
+    with Revision(against) as revision:
+        changes = changes_since(revision, paths)
+        changed = [each.path for each in changes]
+        looks |= {"paths": changed, "against": against, "unchanged": len(paths) - len(changed)}
+        answers = gate.answers_against(revision, changes, _read_standard, cache=FindingsCache(kept), **work)
+        return write(replace(gate.scope(paths), **looks), answers)
 
-        paths = [each.path for each in listing]
-        with Revision(against) as revision:
-            changes = changes_since(revision, paths)
-            changed = [each.path for each in changes]
-            scope = replace(gate.scope(paths), quiet=quiet, colour=colour, width=width)
-            scope = replace(scope, paths=changed, against=against, unchanged=len(paths) - len(changed))
-            answers = gate.answers_against(
-                revision,
-                changes,
-                _read_standard,
-                jobs=self.jobs,
-                cache=FindingsCache(self.kept),
-                executor=self.executor,
-            )
-            return self._written(scope, answers, output, renderer)
 
-    def _written(
-        self,
-        scope: Scope,
-        answers: Iterator[Answer],
-        output: str | None,
-        renderer: Renderer,
-        listing: Listing | None = None,
-    ) -> Summary:
-        summary = Summary()
-        with self._progress(output) as progress:
-            if listing is None:
-                progress.expect(len(scope.paths), len(scope.paths))
-            counted = summary.counting(_advancing(answers, progress, listing))
-            rendered = renderer(self.gate.settings.output_format, scope, counted)
-            pieces = (each.encode("utf-8", "backslashreplace") for each in rendered)
-            if output is None:
-                for piece in _grouped(pieces):
-                    # File names may contain bytes that are not text.
-                    click.echo(piece, nl=False)
-            else:
-                write_atomically(Path(output), pieces, force=True)
+def _written(
+    output_format: str,
+    renderer: Renderer,
+    output: str | None,
+    scope: Scope,
+    answers: Iterator[Answer],
+    listing: Listing | None = None,
+) -> Summary:
+    summary = Summary()
+    # On a terminal that shows the report, programs are its progress.
+    shows_report = output is None and sys.stdout is not None and sys.stdout.isatty()
+    with shown_progress(bar=not shows_report, soon=_LONG) as progress:
+        if listing is None:
+            progress.expect(len(scope.paths), len(scope.paths))
+        counted = summary.counting(_advancing(answers, progress, listing))
+        # File names may contain bytes that are not text.
+        pieces = (each.encode("utf-8", "backslashreplace") for each in renderer(output_format, scope, counted))
         if output is not None:
-            _say(f"{summary}{scope.left_out}; the report is in {output}")
-        return summary
-
-    def _progress(self, output: str | None) -> AbstractContextManager[Progress]:
-        # On a terminal that shows the report, programs are its progress.
-        shows_report = output is None and sys.stdout is not None and sys.stdout.isatty()
-        return shown_progress(bar=not shows_report, soon=_LONG)
+            write_atomically(Path(output), pieces, force=True)
+        else:
+            for piece in _grouped(pieces):
+                click.echo(piece, nl=False)
+    if output is not None:
+        _say(f"{summary}{scope.left_out}; the report is in {output}")
+    return summary
 
 
 def _advancing(answers: Iterable[Answer], progress: Progress, files: Listing | None) -> Iterator[Answer]:
@@ -446,28 +371,43 @@ def _say(message: str) -> None:
     echo(f"vhlo: {message}", err=True)
 
 
+# Output of ``vhlo check --explain``: descriptions of features as text of 80 columns
+
+
 def _explain(name: str, output_format: str) -> None:
     if output_format not in ("text", "json"):
         raise click.UsageError("--explain prints text or json: give --output-format json, or text")
-
-    if (explanation := explanation_of(name)) is not None:
-        if output_format == "json":
-            options.echo_json({**asdict(explanation), "id": name})
-        else:
-            echo("\n".join(explanation_lines(name, explanation)))
-        return
-    feature = next((each for each in known_features() if each.id == name), None)
-    if feature is None:
+    features = {each.id: each for each in known_features()}
+    explanation = explanation_of(name)
+    if explanation is None and name not in features:
         from difflib import get_close_matches
 
-        near = [each.id for each in known_features() if name.lower() in f"{each.id} {each.title}".lower()]
-        near += [each.id for each in known_explanations() if name.lower() in each.id]
-        ids = [*(each.id for each in known_features()), *(each.id for each in known_explanations())]
-        near = list(dict.fromkeys([*near, *get_close_matches(name.lower(), ids)]))
+        near = [each.id for each in features.values() if name.lower() in f"{each.id} {each.title}".lower()]
+        others = [each.id for each in known_explanations()]
+        near += [each for each in others if name.lower() in each]
+        near = list(dict.fromkeys([*near, *get_close_matches(name.lower(), [*features, *others])]))
         hint = f"did you mean {', '.join(near)}?" if near else "`vhlo spec list` shows all features"
         raise click.UsageError(f"{name!r} is not a feature: {hint}")
-    if output_format == "json":
-        options.echo_json({**asdict(feature), "introduced": str(feature.introduced)})
-        return
-    for line in feature_lines(feature):
-        echo(line)
+    if explanation is not None:
+        # Findings of an id that is not a feature of a version.
+        lines = [f"{name} ({explanation.level})", *wrapped(explanation.text, "  ")]
+        options.show(output_format, {**asdict(explanation), "id": name}, lines)
+    else:
+        feature = features[name]
+        as_json = {**asdict(feature), "introduced": str(feature.introduced)}
+        options.show(output_format, as_json, feature_lines(feature))
+
+
+def feature_lines(feature: Feature) -> Iterator[str]:
+    yield f"{feature.id} ({feature.kind}), since StableHLO {feature.introduced}"
+    yield from wrapped(feature.title, "  ")
+    for label, names in (("on the ops", feature.ops), ("of VHLO", feature.names)):
+        if names:
+            yield from wrapped(f"{label}: {', '.join(names)}", "  ")
+    yield from wrapped(f"For older consumers: {feature.remedy}.", "  ")
+    if feature.inexpressible:
+        yield from wrapped(f"It cannot be expanded: {feature.inexpressible}.", "  ")
+    for each in feature.expansions:
+        said = f"{expansion_flag(feature, each)} rewrites it, for consumers of {each.to} or later"
+        said += f", and gives up {each.gives_up}" if each.gives_up else ""
+        yield from wrapped(f"{said}. It does not apply to {each.limits}." if each.limits else f"{said}.", "  ")

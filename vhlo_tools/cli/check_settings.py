@@ -30,7 +30,8 @@ def lines(gate: Gate, files: Sequence[str]) -> Iterator[str]:
     for path in files:
         yield ""
         yield f"# {path}"
-        yield from (f"#   {key}: {value}" for key, value in _for_file(gate, path))
+        yield from (f"#   question: {each}: {each.target.reason}" for each in gate.questions(path))
+        yield from (f"#   {level}: {name}" for name, level in _levels(gate, path).items())
 
 
 def as_json(gate: Gate, files: Sequence[str]) -> dict[str, Any]:
@@ -51,13 +52,6 @@ def as_json(gate: Gate, files: Sequence[str]) -> dict[str, Any]:
             for path in files
         ],
     }
-
-
-def _for_file(gate: Gate, path: str) -> Iterator[tuple[str, str]]:
-    for question in gate.questions(path):
-        yield "question", f"{question}: {question.target.reason}"
-    for name, level in _levels(gate, path).items():
-        yield level, name
 
 
 def _source(gate: Gate, key: str) -> str:

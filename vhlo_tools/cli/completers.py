@@ -40,14 +40,8 @@ _KEYWORDS: Final[Mapping[str, str]] = {
     "NONE": "the library's own answer for its own readers",
 }
 _WINDOWS: Final[Mapping[str, str]] = {
-    f"{length}{unit}": f"the newest released {length} {units} ago"
-    for length, unit, units in (
-        (4, "w", "weeks"),
-        (12, "w", "weeks"),
-        (90, "d", "days"),
-        (1, "y", "year"),
-        (2, "y", "years"),
-    )
+    f"{said[0]}{said[1][0]}": f"the newest released {' '.join(said)} ago"
+    for said in (("4", "weeks"), ("12", "weeks"), ("90", "days"), ("1", "year"), ("2", "years"))
 }
 
 
@@ -57,8 +51,9 @@ def complete_parameters(command: click.Command) -> click.Command:
         complete_parameters(each)
     for parameter in command.params:
         completer = COMPLETERS.get(f"{command.name} {parameter.name}") or COMPLETERS.get(parameter.name or "")
-        if completer is not None and not isinstance(parameter.type, click.Choice | click.types.BoolParamType):
-            parameter.type = _Completed.of(parameter.type, completer)
+        known = isinstance(parameter.type, click.Choice | click.types.BoolParamType | _Completed)
+        if completer is not None and not known:
+            parameter.type = _Completed(parameter.type, completer)
     return command
 
 
@@ -74,10 +69,6 @@ class _Completed(_ParameterType):
         self.name = inner.name
         self._inner = inner
         self._completer = completer
-
-    @classmethod
-    def of(cls, inner: click.ParamType[Any], completer: Completer) -> click.ParamType[Any]:
-        return inner if isinstance(inner, cls) else cls(inner, completer)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return self._inner.convert(value, param, ctx)
@@ -109,33 +100,26 @@ def _of(items: Callable[[], Iterable[Item]]) -> Completer:
 
 def _released(context: click.Context, incomplete: str) -> Iterator[Item]:
     """Yield releases: of a package either its name or, once that is there, its releases."""
-    package, separator, _ = incomplete.partition("==")
-    releases = _releases()
-    if separator:
-        yield from reversed(releases.get(package, []))
-    else:
-        yield from (Item(f"{each}==", PARTIAL, f"a release of {each}") for each in releases)
-
-
-def _targets(context: click.Context, incomplete: str) -> Iterator[Item]:
-    """Yield targets: of a package either its name or, once that is there, its releases."""
-    package, separator, _ = incomplete.partition("==")
-    releases = _releases()
-    if separator:
-        yield from reversed(releases.get(package, []))
-        return
-    yield from (Item(name, help=f"from the settings: {', '.join(each)}") for name, each in _named(context).items())
-    yield from (Item(name, help=said) for name, said in {**_KEYWORDS, **_WINDOWS}.items())
-    yield from (Item(f"{each}==", PARTIAL, f"a release of {each}") for each in releases)
-    yield from _versions()
-
-
-def _releases() -> dict[str, list[Item]]:
     found: dict[str, list[Item]] = {}
     for each in known_releases():
         found.setdefault(each.package, []).append(Item(str(each), help=f"StableHLO {each.stablehlo}, {each.date}"))
     found["jax"] = [Item(str(each), help=f"jaxlib {each.jaxlib}, {each.date}") for each in known_jax_releases()]
-    return found
+    package, separator, _ = incomplete.partition("==")
+    if separator:
+        yield from reversed(found.get(package, []))
+    else:
+        yield from (Item(f"{each}==", PARTIAL, f"a release of {each}") for each in found)
+
+
+def _targets(context: click.Context, incomplete: str) -> Iterator[Item]:
+    """Yield what targets can be; of a package as :func:`_released` does."""
+    if "==" in incomplete:
+        yield from _released(context, incomplete)
+        return
+    yield from (Item(name, help=f"from the settings: {', '.join(each)}") for name, each in _named(context).items())
+    yield from (Item(name, help=said) for name, said in {**_KEYWORDS, **_WINDOWS}.items())
+    yield from _released(context, incomplete)
+    yield from _versions()
 
 
 def _versions() -> list[Item]:
@@ -203,34 +187,15 @@ def _revisions() -> list[Item]:
     return []
 
 
-def _files(context: click.Context, incomplete: str) -> list[Item]:
-    return [Item(incomplete, "file")]
-
-
-def _folders(context: click.Context, incomplete: str) -> list[Item]:
-    return [Item(incomplete, "dir")]
-
-
 _FILES: Final = (
-    *(
-        "source",
-        "other",
-        "paths",
-        "before",
-        "after",
-        "model",
-        "inputs",
-        "output",
-        "report",
-        "journal",
-        "weights",
-        "config",
-    ),
-    *("picture", "results", "manifest", "private_key", "public_key", "certificate", "certificate_chain"),
-    *("signature_file", "tblgen"),
-    *("baseline", "exclude", "against", "arguments"),
+    "source other paths before after model inputs output report journal weights config picture results manifest "
+    "private_key public_key certificate certificate_chain signature_file tblgen baseline exclude against arguments"
 )
-_FOLDERS: Final = ("cache_dir", "checkout", "folder", "include", "output_dir", "probe", "tests")
+_FOLDERS: Final = "cache_dir checkout folder include output_dir probe tests"
+_UNKNOWN: Final = (
+    "aliases as_of attributes backup_suffix brought call cases dask donated donors function handlers kinds max_nodes "
+    "name only ops probe_function probe_ops signature types"
+)
 
 #: The completers, by the names of parameters, or of commands and parameters where that of a parameter says too little.
 COMPLETERS: Final[Mapping[str, Completer]] = {
@@ -247,26 +212,9 @@ COMPLETERS: Final[Mapping[str, Completer]] = {
     "engines": _listed(_of(_engines)),
     "platform": _of(lambda: [Item(each) for each in ("cpu", "cuda", "rocm", "tpu", "any")]),
     "horizon": _of(lambda: [Item(each) for each in ("30d", "90d", "6m", "1y")]),
-    **dict.fromkeys(_FILES, _files),
-    **dict.fromkeys(_FOLDERS, _folders),
+    **dict.fromkeys(_FILES.split(), lambda context, incomplete: [Item(incomplete, "file")]),
+    **dict.fromkeys(_FOLDERS.split(), lambda context, incomplete: [Item(incomplete, "dir")]),
 }
 
 #: Parameters of which nothing can be known: names within a program, new names, days and patterns.
-NOTHING: Final = frozenset(
-    (
-        *("aliases", "as_of", "attributes", "backup_suffix", "brought", "call", "cases", "dask", "donated", "donors"),
-        *(
-            "function",
-            "handlers",
-            "kinds",
-            "max_nodes",
-            "name",
-            "only",
-            "ops",
-            "probe_function",
-            "probe_ops",
-            "signature",
-        ),
-        "types",
-    )
-)
+NOTHING: Final = frozenset(_UNKNOWN.split())

@@ -170,10 +170,6 @@ class _Fish(_Complete):
 SHELLS: Final[dict[str, type[ShellComplete]]] = {each.name: add_completion_class(each) for each in (_Bash, _Zsh, _Fish)}
 
 
-def script_of(shell: str) -> str:
-    return SHELLS[shell].source_template
-
-
 # Installation of a shell's completion script: the script in a file, and a line in the shell's own settings
 
 _MARK: Final = "# completion of vhlo"
@@ -192,7 +188,7 @@ def install(shell: str) -> list[Path]:
     """
     script, settings = _places(shell)
     script.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(script, [script_of(shell).encode()], force=True)
+    write_atomically(script, [SHELLS[shell].source_template.encode()], force=True)
     if settings is None:
         return [script]
     before = settings.read_bytes() if settings.exists() else b""
@@ -228,19 +224,12 @@ def completion(shell: str | None, installs: bool) -> None:
     By default SHELL is the one that the variable SHELL names. With --install it is written to where the shell finds it:
     fish in its folder of completions, bash and zsh by a line in ~/.bashrc or ~/.zshrc.
     """
-    chosen = shell or _shell_of_user()
+    chosen = shell or Path(os.environ.get("SHELL", "")).name
+    if chosen not in SHELLS:
+        raise click.UsageError(f"name the shell: {', '.join(SHELLS)}")
     if not installs:
-        click.echo(script_of(chosen), nl=False)
+        click.echo(SHELLS[chosen].source_template, nl=False)
         return
-    # Imported here because one installs once.
-
     for path in install(chosen):
         echo(f"wrote {path}")
     echo(f"start a new {chosen}, and press Tab after vhlo")
-
-
-def _shell_of_user() -> str:
-    name = Path(os.environ.get("SHELL", "")).name
-    if name not in SHELLS:
-        raise click.UsageError(f"name the shell: {', '.join(SHELLS)}")
-    return name

@@ -13,9 +13,9 @@ import click
 from vhlo_tools import api
 from vhlo_tools.artifact import Artifact, Constant, Making
 from vhlo_tools.cli import options
-from vhlo_tools.cli.display import echo
+from vhlo_tools.cli.display import Column, echo, plain_rows
 from vhlo_tools.cli.helping import Group
-from vhlo_tools.cli.migrate import readable_size
+from vhlo_tools.cli.reports import readable_size
 from vhlo_tools.files import Place, place
 from vhlo_tools.printable import printable
 
@@ -62,18 +62,22 @@ def list_(source: str, min_size: int, output_format: str) -> None:
 
 
 def _lines(found: Sequence[Constant]) -> Iterator[str]:
-    head = ("bytes", "in file", "uses", "sha256")
-    cells = ((str(each.bytes), _in_file(each), str(each.uses), each.digest[:_DIGITS]) for each in found)
-    widths = [len(cell) for cell in head]
-    for row in cells:
-        widths = [max(width, len(cell)) for width, cell in zip(widths, row, strict=True)]
-    layout = "  ".join(f"{{:>{width}}}" for width in widths)
-    yield f"{layout.format(*head)}  type"
-    for each in found:
-        numbers = layout.format(each.bytes, _in_file(each), each.uses, each.digest[:_DIGITS])
+    columns = [Column(name, "right") for name in ("bytes", "in file", "uses", "sha256")]
+    cells = [
+        (
+            str(each.bytes),
+            f"{each.bytes_in_file}{' splat' if each.splat else ''}",
+            str(each.uses),
+            each.digest[:_DIGITS],
+        )
+        for each in found
+    ]
+    head, *numbers = plain_rows(columns, cells)
+    yield f"{head}  type"
+    for each, line in zip(found, numbers, strict=True):
         shared = f", shared with {each.shared_with}" if each.shared_with else ""
         # Two lines if necessary; types and paths are not truncated.
-        yield from _joined(numbers, f"  {each.type}", "")
+        yield from _joined(line, f"  {each.type}", "")
         yield from _joined(f"{_INDENT}{each.path}", shared, ", ")
 
 
@@ -89,10 +93,6 @@ def _joined(start: str, end: str, mark: str) -> Iterator[str]:
     else:
         yield start
         yield _INDENT + end.removeprefix(mark).strip()
-
-
-def _in_file(constant: Constant) -> str:
-    return f"{constant.bytes_in_file}{' splat' if constant.splat else ''}"
 
 
 @constants.command()

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
@@ -92,7 +92,7 @@ def show_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], *, titl
     width, cells = window_width(), [[printable(cell) for cell in row] for row in rows]
     if width is None:
         lines = [title] if title else []
-        lines += [f"{' ' * indent}{line}" for line in _plain(columns, cells)]
+        lines += [f"{' ' * indent}{line}" for line in plain_rows(columns, cells)]
         echo("\n".join(lines))
         return
     from rich.padding import Padding
@@ -112,7 +112,7 @@ def show_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], *, titl
     console.print(Padding(table, (0, 0, 0, indent)))
 
 
-def _plain(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> Iterable[str]:
+def plain_rows(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> Iterable[str]:
     rows = [[column.name for column in columns], *cells]
     widths = [max(len(row[at]) for row in rows) for at in range(len(columns))]
     for row in rows:
@@ -136,7 +136,9 @@ _SHARE: Final = 0.1
 _SOON: Final = 2.0
 
 
-class Progress(Protocol):
+class Progress:
+    """Shows nothing."""
+
     def expect(self, files: int, size: int, *, more: bool = False) -> None:
         """Set the number of files to process and their size in bytes; with ``more``, of those found so far."""
 
@@ -154,7 +156,7 @@ def shown_progress(*, bar: bool = True, soon: float = _SOON) -> Iterator[Progres
         yield _Log(soon)
         return
     if not bar:
-        yield _Silence()
+        yield Progress()
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress as Bar, TextColumn, TimeRemainingColumn
@@ -164,13 +166,7 @@ def shown_progress(*, bar: bool = True, soon: float = _SOON) -> Iterator[Progres
         yield _Bar(shown)
 
 
-class _Silence:
-    def expect(self, files: int, size: int, *, more: bool = False) -> None: ...
-
-    def advance(self, size: int, *, ok: bool) -> None: ...
-
-
-class _Bar:
+class _Bar(Progress):
     def __init__(self, bar: RichProgress) -> None:
         self._bar = bar
         self._task = bar.add_task("looking for files", total=None, problems="")
@@ -185,7 +181,7 @@ class _Bar:
         self._bar.update(self._task, advance=1, problems=problems)
 
 
-class _Log:
+class _Log(Progress):
     def __init__(self, soon: float) -> None:
         self._soon = soon
         self._began = self._told = time.monotonic()

@@ -11,12 +11,11 @@ from vhlo_tools import api
 from vhlo_tools.cli import options
 from vhlo_tools.cli.display import echo
 from vhlo_tools.cli.helping import Group
-from vhlo_tools.cli.options import handler_option, load_handlers
 from vhlo_tools.cli.run import input_option, read_inputs
 from vhlo_tools.cli.verify import comparison_as_json, drawing_options, tolerance_options
 
 if TYPE_CHECKING:
-    from vhlo_tools.verification import Drawing, Replayed, Tolerance
+    from vhlo_tools.verification import Drawing, Replayed
 
 
 @click.group(cls=Group)
@@ -33,25 +32,14 @@ def golden() -> None:
     "--target", default="current", show_default=True, help="The version for a program that is not an artifact."
 )
 @drawing_options
-@click.option("--engine", type=click.Choice(api.ENGINE_CHOICES), default="auto", show_default=True)
-@handler_option
+@options.engine_option(api.ENGINE_CHOICES)
+@options.handler_option
 @tolerance_options
 @options.timeout_option
 @options.provider_option
 @options.force_option
 def record(
-    folder: Path,
-    model: str,
-    inputs: tuple[str, ...],
-    name: str | None,
-    target: str,
-    drawing: Drawing,
-    engine: api.EngineChoice,
-    handlers: tuple[str, ...],
-    tolerance: Tolerance,
-    timeout: float | None,
-    provider: str | None,
-    force: bool,
+    folder: Path, model: str, inputs: tuple[str, ...], name: str | None, drawing: Drawing, **recording: Any
 ) -> None:
     """Record MODEL in DIR: its artifact, its inputs, its current outputs, and the library and engine in use."""
     program, said = options.read_program(model)
@@ -59,21 +47,8 @@ def record(
     name = name or (PurePath(said).name.partition(".")[0] if model != options.STANDARD else "stdin")
     if Path(name).name != name or name.startswith("."):
         raise click.UsageError(f"{name!r} is not a valid name of a folder")
-    made = api.record_golden(
-        folder,
-        program,
-        values if inputs else None,
-        name=name,
-        target=target,
-        seed=drawing.seed,
-        drawing=drawing,
-        tolerance=tolerance,
-        engine=engine,
-        handlers=load_handlers(handlers),
-        timeout=timeout,
-        force=force,
-        provider=provider,
-    )
+    recording |= {"name": name, "seed": drawing.seed, "drawing": drawing}
+    made = api.record_golden(folder, program, values if inputs else None, **recording)
     echo(f"{made.folder}: {len(made.inputs)} inputs, {len(made.outputs)} outputs, on {made.engine}", err=True)
 
 
@@ -82,25 +57,17 @@ def record(
 @click.option(
     "--engine", type=click.Choice(api.ENGINE_CHOICES), help="By default the engine that each record was made with."
 )
-@handler_option
+@options.handler_option
 @options.timeout_option
 @options.provider_option
 @options.format_option
-def check(
-    folder: Path,
-    engine: api.EngineChoice | None,
-    handlers: tuple[str, ...],
-    timeout: float | None,
-    provider: str | None,
-    output_format: str,
-) -> int:
+def check(folder: Path, output_format: str, **replaying: Any) -> int:
     """Replay every record in DIR: exit code 1 if outputs have changed, or a program can no longer be run.
 
     Exit code 2 if a record cannot be read; the others are replayed nevertheless.
     """
     replayed = []
-    functions = load_handlers(handlers)
-    for each in api.check_golden(folder, engine=engine, handlers=functions, timeout=timeout, provider=provider):
+    for each in api.check_golden(folder, **replaying):
         replayed.append(each)
         if output_format == "text":
             echo(each)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -41,15 +41,7 @@ _SUFFIXES: Final[dict[str, GraphLanguage]] = {
 )
 @options.provider_option
 @options.force_option
-def graph(
-    source: str,
-    output: str,
-    emit: GraphLanguage | None,
-    function: str | None,
-    max_nodes: int,
-    provider: str | None,
-    force: bool,
-) -> None:
+def graph(source: str, output: str, emit: GraphLanguage | None, max_nodes: int, force: bool, **drawing: Any) -> None:
     """Write the graph of PROGRAM, in any accepted format, as DOT, Mermaid or SVG.
 
     Ops are folded by function, region and source line. SVG needs the extra "svg".
@@ -57,7 +49,5 @@ def graph(
     options.check_output(output, force=force, binary=False)
     language = emit or _SUFFIXES.get(PurePath(output).suffix.lower(), "dot")
     program, name = options.read_program(source)
-    text = api.draw_graph(
-        program, language, function=function, max_nodes=max_nodes or None, name=name, provider=provider
-    )
+    text = api.draw_graph(program, language, max_nodes=max_nodes or None, name=name, **drawing)
     options.write_output(output, [text.encode()], force=force, binary=False)

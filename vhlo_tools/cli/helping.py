@@ -15,7 +15,7 @@ from vhlo_tools.records import dataclass
 @dataclass(frozen=True, slots=True)
 class Help:
     example: str  # command lines; the last one is of the command
-    usual: tuple[str, ...] = ()  # names of the options that ``--help`` lists; all if empty
+    usual: str = ""  # names of the options that ``--help`` lists; all if empty
 
 
 #: By the words of the command after ``vhlo``.
@@ -23,31 +23,19 @@ HELP: Final[Mapping[str, Help]] = {
     "": Help("vhlo inspect keras_mlp.mlirbc"),
     "serialize": Help(
         "vhlo serialize saxpy.mlir --target jaxlib==0.4.31 -o saxpy.mlirbc",
-        ("output", "target", "expand", "weights", "signature", "strip_debug_info", "with_manifest", "force"),
+        "output target expand weights signature strip_debug_info with_manifest force",
     ),
     "graph": Help("vhlo graph keras_mlp.mlirbc --function _where -o where.dot"),
     "deserialize": Help("vhlo deserialize keras_mlp.mlirbc -o keras_mlp.mlir"),
     "retarget": Help(
         "vhlo retarget keras_mlp.mlirbc --target 1.4.0 -o older.mlirbc",
-        ("output", "target", "engine", "expand", "allow_relaxed", "with_manifest", "force", "output_format"),
+        "output target engine expand allow_relaxed with_manifest force output_format",
     ),
     "strip": Help("vhlo strip keras_mlp.mlirbc -o small.mlirbc"),
     "check": Help(
         "vhlo check saxpy.mlir keras_mlp.mlirbc --target jaxlib==0.4.31",
-        (
-            "target",
-            "readable_by",
-            "explain",
-            "config",
-            "show_settings",
-            "exclude",
-            "allow",
-            "against",
-            "baseline",
-            "update_baseline",
-            "quiet",
-            "output_format",
-        ),
+        "target readable_by explain config show_settings exclude allow against baseline update_baseline quiet "
+        "output_format",
     ),
     "diff": Help("vhlo diff saxpy.mlir saxpy.mlir"),
     "alias": Help("vhlo alias show transformer_step.mlir"),
@@ -78,29 +66,27 @@ HELP: Final[Mapping[str, Help]] = {
     ),
     "run": Help(
         "vhlo run saxpy.mlir -i 2.0 -i '[1, 2, 3, 4]' -i '[1, 1, 1, 1]'",
-        ("inputs", "engine", "handlers", "donated", "timeout", "probe", "output", "output_format"),
+        "inputs engine handlers donated timeout probe output output_format",
     ),
     "golden": Help("vhlo golden record golden/ saxpy.mlir\nvhlo golden check golden/"),
     "golden check": Help("vhlo golden record golden/ saxpy.mlir\nvhlo golden check golden/"),
-    "golden record": Help(
-        "vhlo golden record golden/ saxpy.mlir", ("inputs", "name", "target", "seed", "engine", "ulp", "rtol", "force")
-    ),
+    "golden record": Help("vhlo golden record golden/ saxpy.mlir", "inputs name target seed engine ulp rtol force"),
     "verify": Help(
         "vhlo retarget keras_mlp.mlirbc --target 1.4.0 -o older.mlirbc\nvhlo verify keras_mlp.mlirbc older.mlirbc",
-        ("inputs", "rounds", "engines", "ulp", "rtol", "bisect", "output_format"),
+        "inputs rounds engines ulp rtol bisect output_format",
     ),
     "migrate": Help(
         "vhlo migrate jax_store/ --target 1.9.0 --output-dir moved/",
-        ("target", "dry_run", "output_dir", "backup", "verify", "expand", "confirm_with"),
+        "target dry_run output_dir backup verify expand confirm_with",
     ),
     "store": Help("vhlo store status jax_store/"),
     "store report": Help(
         "vhlo store status jax_store/ --format parquet -o status.parquet\nvhlo store report status.parquet"
     ),
-    "store status": Help("vhlo store status jax_store/", ("horizon", "windows", "exclude", "as_of", "output_format")),
+    "store status": Help("vhlo store status jax_store/", "horizon windows exclude as_of output_format"),
     "matrix": Help(
         "vhlo matrix saxpy.mlir --consumers jaxlib==0.4.31 --sizes",
-        ("producers", "consumers", "target", "no_run", "sizes", "timeout", "output_format", "output", "picture"),
+        "producers consumers target no_run sizes timeout output_format output picture",
     ),
     "targets": Help("vhlo targets jaxlib==0.4.31"),
     "spec": Help("vhlo spec show tan_v1"),
@@ -110,7 +96,7 @@ HELP: Final[Mapping[str, Help]] = {
     "spec list": Help("vhlo spec list"),
     "spec new-version": Help(
         "vhlo spec new-version 1.23.0 --op 'shapes/fold(operand) -> result'",
-        ("ops", "attributes", "types", "kinds", "cases", "feature", "brought", "dry_run"),
+        "ops attributes types kinds cases feature brought dry_run",
     ),
     "spec probe": Help("vhlo spec probe"),
     "spec show": Help("vhlo spec show tan_v1"),
@@ -152,12 +138,10 @@ _HELP_ALL: Final = click.Option(
 
 
 def _help_of(ctx: click.Context) -> Help:
-    # Imported here because few runs print help.
-
     return HELP[" ".join(ctx.command_path.split()[1:])]
 
 
-def _write_example(ctx: click.Context, formatter: click.HelpFormatter) -> None:
+def _write_example(self: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
     with formatter.section("Example"):
         for line in _help_of(ctx).example.splitlines():
             formatter.write(f"  $ {line}\n")
@@ -171,22 +155,20 @@ class Command(click.Command):
         return [*super().get_params(ctx), _HELP_ALL]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        usual = () if ctx.meta.get(_ALL) else _help_of(ctx).usual
+        usual = [] if ctx.meta.get(_ALL) else _help_of(ctx).usual.split()
         options = [each for each in super().get_params(ctx) if isinstance(each, click.Option)]
         shown = [each for each in options if not usual or each.name in usual or each.name == "help"]
         records = [each.get_help_record(ctx) for each in [*shown, *([_HELP_ALL] if usual else [])]]
         with formatter.section("Usual options" if usual else "Options"):
             formatter.write_dl([record for record in records if record is not None])
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        _write_example(ctx, formatter)
+    format_epilog = _write_example
 
 
 class Group(click.Group):
     command_class: type[click.Command] | None = Command
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        _write_example(ctx, formatter)
+    format_epilog = _write_example
 
 
 def command(name: str | None = None, **attributes: Any) -> Callable[[Callable[..., Any]], Command]:

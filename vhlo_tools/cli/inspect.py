@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from vhlo_tools.aliasing import format_index
-from vhlo_tools.artifact import ManifestCheck, check_manifest, inspect_bytes, inspect_folder, outline
+from vhlo_tools.artifact import ManifestCheck, ManifestChoice, check_manifest, inspect_bytes, inspect_folder, outline
 from vhlo_tools.cli import options
 from vhlo_tools.cli.display import echo, show_facts
 from vhlo_tools.cli.helping import command
@@ -18,8 +18,6 @@ from vhlo_tools.files import place
 from vhlo_tools.printable import printable
 from vhlo_tools.spec import newest_version
 
-_COUNTS = ("ops", "types", "attributes")
-_VALUES = ("arguments", "results")
 # Instead of "none", which would be a statement about the program.
 _MISSING = dict.fromkeys(("parameters", "result"), "unknown: the text has no entry computation of a known form")
 
@@ -29,22 +27,19 @@ _MISSING = dict.fromkeys(("parameters", "result"), "unknown: the text has no ent
 @click.option("-a", "--all", "details", is_flag=True, help="Show ops, types, functions, sections and features too.")
 @options.input_manifest_options
 @options.format_option
-def inspect(
-    source: str, details: bool, manifest: str | None, require_manifest: bool, no_manifest: bool, output_format: str
-) -> None:
+def inspect(source: str, details: bool, manifest: ManifestChoice, output_format: str) -> None:
     """Show who can read FILE, what it takes and gives, and what is in it, from its bytes alone.
 
     It may be of any version, and a SavedModel folder. Where a manifest lies beside FILE, they are compared; exit
     code 2 if they differ.
     """
-    choice = options.choose_manifest(manifest, required=require_manifest, ignored=no_manifest)
     where = None if source == options.STANDARD else place(source)
     checked = ManifestCheck("none", source)
     if isinstance(where, Path) and where.is_dir():
         description = {"path": source, **inspect_folder(where)}
     else:
         data, name = options.read_input(source, manifest=False)
-        checked = check_manifest(data, where, choice, contents=True, name=name)
+        checked = check_manifest(data, where, manifest, contents=True, name=name)
         try:
             described = inspect_bytes(data, name)
         except MalformedArtifactError:
@@ -68,44 +63,20 @@ def inspect(
 def _lines(description: dict[str, Any], indent: str = "") -> Iterator[str]:
     for key, value in description.items():
         label = f"{indent}{key.replace('_', ' ') + ':':<20} "
-        if key == "sections":
-            yield label.rstrip()
-            for section in value:
-                yield f"{indent}  {section['name']:<18} {section['size']:>12} bytes at {section['offset']}"
-        elif key == "dialects":
-            yield label.rstrip()
-            for dialect, ops in value.items():
-                yield f"{indent}  {dialect:<18} {', '.join(sorted(ops)) or 'no ops'}"
-        elif key == "signatures":
-            yield label.rstrip() + ("" if value else " none")
-            yield from (f"{indent}  {name}{_sides(sides)}" for name, sides in value.items())
+        if key in _ITEMS:
+            if value or key != "unknown":
+                yield label.rstrip() + ("" if value or key not in _SAID_IF_NONE else " none")
+                yield from (f"{indent}  {item}" for item in _ITEMS[key](value))
         elif key == "vjps":
             for vjp in value:
                 yield f"{indent}vjp:"
                 yield from _lines(vjp, indent + "  ")
-        elif key in _VALUES:
-            yield label.rstrip() + ("" if value else " none")
-            yield from (f"{indent}  {_value(each)}" for each in value)
-        elif key in _COUNTS:
-            yield label.rstrip()
-            # Names of the dialect, which are not changed.
-            yield from (f"{indent}  {name + ':':<30} {number}" for name, number in value.items())
-        elif isinstance(value, dict):
-            yield label.rstrip()
-            yield from _lines(value, indent + "  ")
-        elif key == "functions":
-            yield label.rstrip()
-            yield from (f"{indent}  {_signature(function)}" for function in value)
-        elif key == "features":
-            yield label.rstrip() + ("" if value else " none")
-            yield from (f"{indent}  {each['id']}, since {each['introduced']}: {each['count']}" for each in value)
         elif key == "newer_than_data":
             if value:
                 yield f"{label}yes: the data of vhlo_tools end at StableHLO {newest_version()}"
-        elif key == "unknown":
-            if value:
-                yield label.rstrip()
-                yield from (f"{indent}  {each['name']}: {each['count']}" for each in value)
+        elif isinstance(value, dict):
+            yield label.rstrip()
+            yield from _lines(value, indent + "  ")
         elif isinstance(value, list | tuple):
             yield label + (", ".join(map(_words, value)) or "none")
         else:
@@ -138,3 +109,22 @@ def _words(value: Any) -> str:
     if "output_index" not in value:
         return parameter
     return f"output {format_index(value['output_index'])} with {parameter} ({value['kind']})"
+
+
+def _counts(value: dict[str, int]) -> Iterator[str]:
+    # Names of the dialect, which are not changed.
+    return (f"{name + ':':<30} {number}" for name, number in value.items())
+
+
+#: The lines of what stands below the label of a key.
+_ITEMS: Final[Mapping[str, Callable[[Any], Iterable[str]]]] = {
+    "sections": lambda value: (f"{each['name']:<18} {each['size']:>12} bytes at {each['offset']}" for each in value),
+    "dialects": lambda value: (f"{name:<18} {', '.join(sorted(ops)) or 'no ops'}" for name, ops in value.items()),
+    "signatures": lambda value: (f"{name}{_sides(sides)}" for name, sides in value.items()),
+    **dict.fromkeys(("arguments", "results"), lambda value: map(_value, value)),
+    **dict.fromkeys(("ops", "types", "attributes"), _counts),
+    "functions": lambda value: map(_signature, value),
+    "features": lambda value: (f"{each['id']}, since {each['introduced']}: {each['count']}" for each in value),
+    "unknown": lambda value: (f"{each['name']}: {each['count']}" for each in value),
+}
+_SAID_IF_NONE: Final = ("signatures", "arguments", "results", "features")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from dataclasses import asdict
 
 import click
 
@@ -12,7 +12,6 @@ from vhlo_tools.artifact import (
     KeySigner,
     Making,
     Manifest,
-    ManifestCheck,
     Verifier,
     check_manifest,
     find_manifest,
@@ -95,23 +94,24 @@ def verify_(
         except SignatureError as error:
             problem = str(error)
     if output_format == "json":
-        options.echo_json(_as_json(checked, signed and not problem if signed else None, problem))
-    elif problem is not None:
-        echo(f"vhlo: {problem}", err=True)
-    elif checked.state == "differs":
-        _say(checked)
-    else:
+        differences = [asdict(each) for each in checked.differences]
+        said = {"manifest": checked.state, "differences": differences, "signed": not problem if signed else None}
+        options.echo_json(said | ({"message": problem} if problem else {}))
+    elif checked.state == "matches" and problem is None:
         echo(f"{printable(name)} is what its manifest says{', and both are signed' if signed else ''}")
+    else:
+        try:
+            checked.require()
+        except ManifestError as error:
+            problem = str(error)
+        echo(f"vhlo: {problem}", err=True)
     return int(checked.state != "matches" or problem is not None)
 
 
 @manifest.command("sign")
 @options.input_argument("MODEL")
 @click.option(
-    "--private-key",
-    metavar="FILE",
-    required=True,
-    help="The key to sign with, as PEM: of P-256, P-384, P-521.",
+    "--private-key", metavar="FILE", required=True, help="The key to sign with, as PEM: of P-256, P-384, P-521."
 )
 @click.option("--certificate", metavar="FILE", help="The certificate of the key, as PEM.")
 @click.option(
@@ -143,21 +143,3 @@ def sign_(
 def _refuse_stdin(source: str) -> None:
     if source == options.STANDARD:
         raise click.UsageError("a manifest is a file beside another: give the name of that file")
-
-
-def _as_json(checked: ManifestCheck, signed: bool | None, problem: str | None) -> dict[str, Any]:
-    return {
-        "manifest": checked.state,
-        "differences": [
-            {"field": each.field, "expected": each.expected, "found": each.found} for each in checked.differences
-        ],
-        "signed": signed,
-        **({"message": problem} if problem else {}),
-    }
-
-
-def _say(checked: ManifestCheck) -> None:
-    try:
-        checked.require()
-    except ManifestError as error:
-        echo(f"vhlo: {error}", err=True)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import date, datetime
-from functools import partial, wraps
+from functools import partial, reduce, wraps
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
 
@@ -26,49 +28,13 @@ from vhlo_tools.errors import (
     VerificationError,
     VhloToolsError,
 )
-from vhlo_tools.files import Kind, Url, place, read_bytes, recognise, slices
-from vhlo_tools.findings import finding_as_json, findings_lines, group_findings
+from vhlo_tools.files import Buffer, Chunk, Kind, Url, place, read_bytes, recognise, slices
+from vhlo_tools.findings import Finding, finding_as_json, findings_lines, group_findings
 
 if TYPE_CHECKING:
     from vhlo_tools.artifact import JaxContainer, Making, ManifestChoice
-    from vhlo_tools.files import Buffer, Chunk, Place
-    from vhlo_tools.findings import Finding
     from vhlo_tools.program import ProgramSource
-
-__all__ = [
-    "SIGNATURE_CHANGE_HELP",
-    "allow_relaxed_option",
-    "artifact_report",
-    "as_of_option",
-    "check_manifest_output",
-    "check_output",
-    "choose_manifest",
-    "cluster",
-    "dask_option",
-    "echo_json",
-    "engine_option",
-    "exit_code_of",
-    "expand_options",
-    "finding_as_json",
-    "force_option",
-    "format_option",
-    "input_argument",
-    "input_manifest_options",
-    "manifest_option",
-    "no_legalize_option",
-    "output_option",
-    "processes",
-    "provider_option",
-    "read_artifact",
-    "read_input",
-    "read_program",
-    "report_findings",
-    "reporting",
-    "target_option",
-    "trusted_option",
-    "write_artifact",
-    "write_output",
-]
+    from vhlo_tools.stores import Workers
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -79,10 +45,27 @@ def input_argument(metavar: str) -> Callable[[_F], _F]:
     return click.argument("source", metavar=metavar, type=str)
 
 
+def paths_argument(metavar: str = "PATH...") -> Callable[[_F], _F]:
+    return click.argument("paths", metavar=metavar, nargs=-1, required=True)
+
+
 def output_option(*, required: bool) -> Callable[[_F], _F]:
     shown = "The file to write, or a URL; - is stdout." + ("" if required else " By default stdout.")
     option = partial(click.option, "-o", "--output", help=shown)
     return option(required=True) if required else option(default=STANDARD)
+
+
+def report_option(what: str = "report") -> Callable[[_F], _F]:
+    said = f"Write the {what} to FILE, replacing its content, instead of stdout."
+    return click.option("-o", "--output", metavar="FILE", help=said)
+
+
+def format_choice(*formats: str, what: str | None = None) -> OptionDecorator:
+    choice = click.Choice(formats)
+    return click.option("--output-format", "--format", type=choice, default="text", show_default=True, help=what)
+
+
+format_option = format_choice("text", "json")
 
 
 def target_option(default: str | None) -> Callable[[_F], _F]:
@@ -99,17 +82,16 @@ def _to_date(context: click.Context, parameter: click.Parameter, value: datetime
     return value.date() if value else None
 
 
-def as_of_option(function: _F) -> _F:
-    return click.option(
-        "--as-of",
-        type=click.DateTime(["%Y-%m-%d"]),
-        callback=_to_date,
-        metavar="DATE",
-        help="The date that windows are counted back from, by default today.",
-    )(function)
+as_of_option: OptionDecorator = click.option(
+    "--as-of",
+    type=click.DateTime(["%Y-%m-%d"]),
+    callback=_to_date,
+    metavar="DATE",
+    help="The date that windows are counted back from, by default today.",
+)
 
 
-def engine_option(engines: tuple[str, ...], what: str) -> Callable[[_F], _F]:
+def engine_option(engines: tuple[str, ...], what: str | None = None) -> Callable[[_F], _F]:
     return click.option("--engine", type=click.Choice(engines), default="auto", show_default=True, help=what)
 
 
@@ -140,14 +122,35 @@ allow_relaxed_option: OptionDecorator = click.option(
 )
 
 
-def expand_options(function: _F) -> _F:
-    expand = click.option(
+def several(*options: OptionDecorator) -> OptionDecorator:
+    """Return a decorator that adds options in this order."""
+    return lambda function: reduce(lambda wrapped, option: option(wrapped), reversed(options), function)
+
+
+def gathered(name: str, make: Callable[..., Any], *options: OptionDecorator) -> OptionDecorator:
+    """Return a decorator that adds options, of whose values the function receives what ``make`` returns."""
+    taken = list(inspect.signature(make).parameters)
+
+    def decorate(function: _F) -> _F:
+        @wraps(function)
+        def run(*args: Any, **given: Any) -> Any:
+            made = make(**{each: given.pop(each) for each in taken})
+            return function(*args, **{name: made}, **given)
+
+        return cast(_F, several(*options)(run))
+
+    return decorate
+
+
+expand_options = several(
+    click.option(
         "--expand",
         is_flag=True,
         help="Rewrite features newer than the target into older ones, where the program computes the same.",
-    )
-    signature = click.option("--allow-signature-change", is_flag=True, help=SIGNATURE_CHANGE_HELP)
-    return expand(allow_relaxed_option(signature(function)))
+    ),
+    allow_relaxed_option,
+    click.option("--allow-signature-change", is_flag=True, help=SIGNATURE_CHANGE_HELP),
+)
 
 
 no_legalize_option: OptionDecorator = click.option(
@@ -164,29 +167,43 @@ def releases(context: click.Context, parameter: click.Parameter, value: tuple[st
     return tuple(dict.fromkeys(each.strip() for text in value for each in text.split(",") if each.strip()))
 
 
-def confirm_option(function: _F) -> _F:
-    """The function receives a tuple of releases."""
-    return click.option(
-        "--confirm-with",
-        multiple=True,
-        metavar="RELEASE",
-        callback=releases,
-        help="A real release, such as jaxlib==0.4.31, that must read the result; it is installed on first use. May be "
-        "repeated.",
-    )(function)
-
-
-def provider_option(function: _F) -> _F:
-    return click.option(
-        "--provider", metavar="PREFIX", help="The MLIR bindings to use: jaxlib.mlir, torch_mlir or mlir."
-    )(function)
-
-
+confirm_option: OptionDecorator = click.option(
+    "--confirm-with",
+    multiple=True,
+    metavar="RELEASE",
+    callback=releases,
+    help="A real release, such as jaxlib==0.4.31, that must read the result; it is installed on first use. May be "
+    "repeated.",
+)
+provider_option: OptionDecorator = click.option(
+    "--provider", metavar="PREFIX", help="The MLIR bindings to use: jaxlib.mlir, torch_mlir or mlir."
+)
 timeout_option: OptionDecorator = click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     help="The time limit of a run in seconds, by default 600; inf for none.",
 )
+trusted_option: OptionDecorator = click.option(
+    "--trusted",
+    is_flag=True,
+    help="Parse artifacts and bytecode in this process, without validation in a child process.",
+)
+force_option: OptionDecorator = click.option("-f", "--force", is_flag=True, help="Replace the output if it exists.")
+dask_option: OptionDecorator = click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="Do the work on the Dask cluster whose scheduler is at ADDRESS, tcp://HOST:PORT. Its workers must have this "
+    "package and see the same files.",
+)
+
+
+def exclude_option(what: str = "Files") -> OptionDecorator:
+    said = f"{what} or folders to exclude. May be repeated."
+    return click.option("--exclude", multiple=True, metavar="GLOB", help=said)
+
+
+def jobs_option(what: str = "The number of processes; by default one for each core.") -> OptionDecorator:
+    return click.option("-j", "--jobs", type=click.IntRange(min=1), help=what)
 
 
 manifest_option: OptionDecorator = click.option(
@@ -197,42 +214,22 @@ manifest_option: OptionDecorator = click.option(
 )
 
 
-def choose_manifest(name: str | None, *, required: bool, ignored: bool) -> ManifestChoice:
-    if (name is not None) + required + ignored > 1:
+def _choose_manifest(manifest: str | None, require_manifest: bool, no_manifest: bool) -> ManifestChoice:
+    if (manifest is not None) + require_manifest + no_manifest > 1:
         raise click.UsageError("--manifest, --require-manifest and --no-manifest exclude each other: give only one")
-    return name if name is not None else True if required else False if ignored else None
+    return manifest if manifest is not None else True if require_manifest else False if no_manifest else None
 
 
-def input_manifest_options(function: _F) -> _F:
-    for option in (
-        click.option("--no-manifest", "no_manifest", is_flag=True, help="Ignore a manifest beside the input."),
-        click.option("--require-manifest", is_flag=True, help="Refuse an input that has no manifest beside it."),
-        click.option(
-            "--manifest", metavar="FILE", help="The manifest that the input must match, by default the one beside it."
-        ),
-    ):
-        function = option(function)
-    return function
-
-
-trusted_option: OptionDecorator = click.option(
-    "--trusted",
-    is_flag=True,
-    help="Parse artifacts and bytecode in this process, without validation in a child process.",
+#: The function receives ``manifest``, a choice.
+input_manifest_options = gathered(
+    "manifest",
+    _choose_manifest,
+    click.option(
+        "--manifest", metavar="FILE", help="The manifest that the input must match, by default the one beside it."
+    ),
+    click.option("--require-manifest", is_flag=True, help="Refuse an input that has no manifest beside it."),
+    click.option("--no-manifest", is_flag=True, help="Ignore a manifest beside the input."),
 )
-
-
-dask_option: OptionDecorator = click.option(
-    "--dask",
-    metavar="ADDRESS",
-    help="Do the work on the Dask cluster whose scheduler is at ADDRESS, tcp://HOST:PORT. Its workers must have this "
-    "package and see the same files.",
-)
-
-
-def processes(jobs: int, paths: Iterable[str]) -> int | None:
-    """Return the number of processes; ``None`` for ``memory://``, whose objects no other process has."""
-    return None if any(each.lower().startswith("memory://") for each in paths) else jobs
 
 
 @contextmanager
@@ -246,14 +243,14 @@ def cluster(address: str | None) -> Iterator[Any]:
         yield client
 
 
-def force_option(function: _F) -> _F:
-    return click.option("-f", "--force", is_flag=True, help="Replace the output if it exists.")(function)
+@contextmanager
+def workers(dask: str | None, jobs: int | None, paths: Iterable[str]) -> Iterator[Workers]:
+    from vhlo_tools.stores import Workers
 
-
-def format_option(function: _F) -> _F:
-    return click.option(
-        "--output-format", "--format", type=click.Choice(["text", "json"]), default="text", show_default=True
-    )(function)
+    # No other process has the objects of memory://.
+    alone = any(each.lower().startswith("memory://") for each in paths)
+    with cluster(dask) as client, Workers(client, None if alone else jobs or os.cpu_count() or 1) as found:
+        yield found
 
 
 def exit_code_of(error: VhloToolsError) -> int:
@@ -320,6 +317,12 @@ def read_program(source: str) -> tuple[ProgramSource, str]:
     return read_input(source) if source == STANDARD else (place(source), source)
 
 
+def read_programs(before: str, after: str) -> tuple[tuple[ProgramSource, str], tuple[ProgramSource, str]]:
+    if before == after == STANDARD:
+        raise click.UsageError("only one of the programs can come from stdin")
+    return read_program(before), read_program(after)
+
+
 def read_artifact(source: str) -> Artifact | JaxContainer:
     data, name = read_input(source)
     with suppress(InvalidProgramError):
@@ -362,7 +365,7 @@ def write_artifact(
     A file with a manifest gets a new one even without ``--manifest``. ``made`` is by default what ``held`` knows; the
     manifest has the digest of ``source``.
     """
-    if not _has_manifest(output, with_manifest):
+    if output == STANDARD or not (with_manifest or find_manifest(output)):
         write_output(output, held.chunks, force=force, binary=True)
         return
     # Imported here because most files have none.
@@ -375,10 +378,6 @@ def write_artifact(
     if made is not None and source is not None:
         made = replace(made, source=measured(source)[1])
     write_with_manifest(output, held.chunks, Manifest.of(held, made=made), force=force)
-
-
-def _has_manifest(output: str, with_manifest: bool) -> bool:
-    return output != STANDARD and (with_manifest or find_manifest(output) is not None)
 
 
 def check_manifest_output(output: str, with_manifest: bool, *, force: bool) -> None:
@@ -404,24 +403,22 @@ def check_output(output: str, *, force: bool, binary: bool) -> None:
     """Reject, before any work, an output that :func:`write_output` would reject after it."""
     if output == STANDARD:
         write_output(output, (), force=force, binary=binary)
-    elif not output:
+        return
+    if not output:
         raise click.UsageError("the name of the output is empty")
-    elif _is_folder(found := place(output)):
+    found = place(output)
+    if found.is_prefix if isinstance(found, Url) else found.is_dir():
         raise click.UsageError(f"{output} is a folder: expected a file to write")
-    elif not force and _exists(found):
+    if not force and _exists(found):
         raise click.UsageError(f"{output} exists: --force replaces it")
 
 
-def _exists(found: Place) -> bool:
-    if isinstance(found, Url):
-        from vhlo_tools.files import stamp_of
+def _exists(found: Url | Path) -> bool:
+    if isinstance(found, Path):
+        return found.is_file()
+    from vhlo_tools.files import stamp_of
 
-        return stamp_of(found) is not None
-    return found.is_file()
-
-
-def _is_folder(found: Place) -> bool:
-    return found.is_prefix if isinstance(found, Url) else found.is_dir()
+    return stamp_of(found) is not None
 
 
 def echo_json(value: object) -> None:
@@ -432,6 +429,15 @@ def echo_json(value: object) -> None:
     click.echo(json.dumps(value, indent=2, default=str, allow_nan=False))
 
 
+def show(output_format: str, value: object, lines: Iterable[str]) -> None:
+    """Print a value as JSON, or lines of text."""
+    if output_format == "json":
+        echo_json(value)
+    else:
+        for line in lines:
+            echo(line)
+
+
 def report_findings(findings: Iterable[Finding]) -> None:
     for group in group_findings(findings):
         first, *others = findings_lines(group)
@@ -440,23 +446,11 @@ def report_findings(findings: Iterable[Finding]) -> None:
             echo(line, err=True)
 
 
-# Option for handlers of custom calls
-
-handler_option: OptionDecorator = click.option(
-    "--handler",
-    "handlers",
-    multiple=True,
-    metavar="TARGET=MODULE:FUNCTION",
-    help="Compute custom calls of TARGET by a function in Python, which receives the call and an array for each "
-    "operand, and returns an array for each result. The module is also searched in the current directory.",
-)
+def _load_handlers(handlers: tuple[str, ...]) -> dict[str, Callable[..., Any]]:
+    return dict(map(_load_handler, handlers))
 
 
-def load_handlers(texts: Sequence[str]) -> dict[str, Callable[..., Any]]:
-    return dict(map(_loaded, texts))
-
-
-def _loaded(text: str) -> tuple[str, Callable[..., Any]]:
+def _load_handler(text: str) -> tuple[str, Callable[..., Any]]:
     # Names of modules and functions contain no '=', but targets may.
     target, _, place = text.rpartition("=")
     module, _, name = place.partition(":")
@@ -474,3 +468,18 @@ def _loaded(text: str) -> tuple[str, Callable[..., Any]]:
     if not callable(function):
         raise click.UsageError(f"the handler {text!r} is a {type(function).__qualname__}, not a function")
     return target, function
+
+
+#: The function receives ``handlers``, loaded.
+handler_option = gathered(
+    "handlers",
+    _load_handlers,
+    click.option(
+        "--handler",
+        "handlers",
+        multiple=True,
+        metavar="TARGET=MODULE:FUNCTION",
+        help="Compute custom calls of TARGET by a function in Python, which receives the call and an array for each "
+        "operand, and returns an array for each result. The module is also searched in the current directory.",
+    ),
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from typing import Any
 
 import click
 
@@ -25,16 +25,7 @@ from vhlo_tools.cli.helping import command
 @options.provider_option
 @options.trusted_option
 @options.force_option
-def report(
-    source: str,
-    other: str | None,
-    output: str,
-    target: str | None,
-    as_of: date | None,
-    provider: str | None,
-    trusted: bool,
-    force: bool,
-) -> None:
+def report(source: str, other: str | None, output: str, force: bool, **showing: Any) -> None:
     """Write a page to look at: one HTML file, which asks nothing of the network.
 
     Of PROGRAM, any program or artifact: which versions brought what is in it, which releases read it, and what blocks
@@ -43,20 +34,12 @@ def report(
     windows, and what blocks most.
     """
     options.check_output(output, force=force, binary=False)
-    if source == other == options.STANDARD:
-        raise click.UsageError("only one of the programs can come from stdin")
-    program, name = options.read_program(source)
-    compared, other_name = (None, None) if other is None else options.read_program(other)
-    page = api.report(
-        program,
-        compared,
-        target=target,
-        as_of=as_of,
-        name=name,
-        other_name=other_name,
-        provider=provider,
-        trusted=trusted,
-    )
+    if other is None:
+        program, name = options.read_program(source)
+        page = api.report(program, name=name, **showing)
+    else:
+        (program, name), (compared, other_name) = options.read_programs(source, other)
+        page = api.report(program, compared, name=name, other_name=other_name, **showing)
     if not page.has_picture:
         echo(
             "vhlo: warning: the page has no picture of the graph: elkjs, which lays it out, is not installed; "

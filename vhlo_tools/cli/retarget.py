@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -28,48 +27,21 @@ if TYPE_CHECKING:
 @options.manifest_option
 @options.force_option
 @options.reporting
-def retarget(
-    source: str,
-    output: str,
-    target: str,
-    as_of: date | None,
-    engine: Any,
-    expand: bool,
-    allow_relaxed: tuple[str, ...],
-    allow_signature_change: bool,
-    provider: str | None,
-    trusted: bool,
-    with_manifest: bool,
-    force: bool,
-) -> dict[str, Any]:
+def retarget(source: str, output: str, target: str, with_manifest: bool, force: bool, **moving: Any) -> dict[str, Any]:
     """Retarget ARTIFACT to a newer or older version; ops of other dialects that it contains are kept.
 
     A jax.export file remains one, and its derivatives are retargeted as well.
     """
-    if engine == "bytes" and (expand or allow_relaxed):
+    if moving["engine"] == "bytes" and (moving["expand"] or moving["allow_relaxed"]):
         raise click.UsageError("--expand and --allow-relaxed need MLIR: give --engine auto or mlir")
     options.check_output(output, force=force, binary=True)
     options.check_manifest_output(output, with_manifest, force=force)
-
-    def moved(artifact: Artifact) -> Artifact:
-        return api.retarget(
-            artifact,
-            target,
-            engine=engine,
-            expand=expand,
-            allow_relaxed=allow_relaxed,
-            allow_signature_change=allow_signature_change,
-            as_of=as_of,
-            provider=provider,
-            trusted=trusted,
-        )
-
-    result: Artifact | JaxContainer
     opened = options.read_artifact(source)
-    if not isinstance(opened, Artifact):
-        consumers = api.resolve_target(target, as_of=as_of, provider=provider).consumers
-        result = opened.checked_for(consumers).with_artifacts(moved)
+    result: Artifact | JaxContainer
+    if isinstance(opened, Artifact):
+        result = api.retarget(opened, target, **moving)
     else:
-        result = moved(opened)
+        consumers = api.resolve_target(target, as_of=moving["as_of"], provider=moving["provider"]).consumers
+        result = opened.checked_for(consumers).with_artifacts(lambda each: api.retarget(each, target, **moving))
     options.write_artifact(output, result, force=force, with_manifest=with_manifest, source=opened.chunks)
     return options.artifact_report(result, output)

@@ -21,7 +21,6 @@ from vhlo_tools.aliasing import parse_donors
 from vhlo_tools.cli import options
 from vhlo_tools.cli.display import echo
 from vhlo_tools.cli.helping import OptionDecorator, command
-from vhlo_tools.cli.options import handler_option, load_handlers
 from vhlo_tools.documents import read_json
 from vhlo_tools.errors import AliasError
 from vhlo_tools.files import Url, open_regular, place as place_of, read_bytes
@@ -46,8 +45,8 @@ input_option: OptionDecorator = click.option(
 @command()
 @options.input_argument("PROGRAM")
 @input_option
-@click.option("--engine", type=click.Choice(api.ENGINE_CHOICES), default="auto", show_default=True)
-@handler_option
+@options.engine_option(api.ENGINE_CHOICES)
+@options.handler_option
 @click.option(
     "--replicas",
     type=click.IntRange(min=1),
@@ -76,9 +75,7 @@ input_option: OptionDecorator = click.option(
 )
 @click.option("--probe", metavar="DIR", help="Write intermediate values to this folder, with an index.csv.")
 @click.option(
-    "--probe-ops",
-    metavar="PATTERN",
-    help="Only values of ops whose name or location matches this regular expression.",
+    "--probe-ops", metavar="PATTERN", help="Only values of ops whose name or location matches this regular expression."
 )
 @click.option("--probe-function", metavar="NAME", help="Only values of ops in this function.")
 @click.option(
@@ -95,25 +92,17 @@ input_option: OptionDecorator = click.option(
 def run(
     source: str,
     inputs: tuple[str, ...],
-    engine: api.EngineChoice,
-    handlers: tuple[str, ...],
     replicas: int | None,
     partitions: int | None,
     donated: tuple[str, ...],
-    timeout: float | None,
-    platform: str | None,
     probe: str | None,
     probe_ops: str | None,
     probe_function: str | None,
     report: bool,
     output: str | None,
-    manifest: str | None,
-    require_manifest: bool,
-    no_manifest: bool,
     output_format: str,
-    provider: str | None,
-    trusted: bool,
     force: bool,
+    **loading: Any,
 ) -> None:
     """Evaluate main of PROGRAM and print or write its results."""
     if output is not None:
@@ -125,12 +114,9 @@ def run(
     program, name = options.read_program(source)
     from vhlo_tools.execution import DonationWarning, Probe
 
-    functions = load_handlers(handlers)
-    loading: Any = {"engine": engine, "handlers": functions, "timeout": timeout, "platform": platform}
-    loading |= {"name": name, "provider": provider, "trusted": trusted}
-    loading["manifest"] = options.choose_manifest(manifest, required=require_manifest, ignored=no_manifest)
+    loading["name"] = name
     outputs: tuple[Any, ...]
-    if probe is not None and engine == "auto":
+    if probe is not None and loading["engine"] == "auto":
         loading["engine"] = "reference"
 
     def probed() -> Probe | None:
@@ -225,17 +211,17 @@ def _values(text: str) -> list[Any]:
         found = place_of(text)
         with io.BytesIO(bytes(read_bytes(found))) if isinstance(found, Url) else open_regular(found) as file:
             loaded = np.load(file, allow_pickle=False)
-            arrays = [loaded] if suffix == ".npy" else [loaded[key] for key in _in_order(loaded.files)]
+            if suffix == ".npy":
+                arrays = [loaded]
+            else:
+                # By their final numbers if all names have one.
+                numbers = {name: name[len(name.rstrip("0123456789")) :] for name in loaded.files}
+                names = sorted(numbers, key=lambda name: int(numbers[name])) if all(numbers.values()) else loaded.files
+                arrays = [loaded[name] for name in names]
             # A loaded array may be a view, whose memory cannot be donated.
             return [each if each.flags.owndata else each.copy() for each in arrays]
     except _UNREADABLE as error:
         raise click.UsageError(f"{text} cannot be read as numpy's {suffix}: {error}") from error
-
-
-def _in_order(names: Sequence[str]) -> list[str]:
-    """Order the names of a .npz file by their final numbers if all have one, else leave them."""
-    digits = {name: name[len(name.rstrip("0123456789")) :] for name in names}
-    return sorted(names, key=lambda name: int(digits[name])) if all(digits.values()) else list(names)
 
 
 def _packed(results: Sequence[np.ndarray], output: str) -> bytes:

@@ -22,11 +22,7 @@ from vhlo_tools.files import identify
 @options.no_legalize_option
 @options.expand_options
 @click.option(
-    "--no-alias-lint",
-    "alias_lint",
-    flag_value=False,
-    default=True,
-    help="Accept aliases and donors that XLA rejects.",
+    "--no-alias-lint", "alias_lint", flag_value=False, default=True, help="Accept aliases and donors that XLA rejects."
 )
 @click.option(
     "--weights",

@@ -78,23 +78,16 @@ _WRITE_HELP = (
 )
 @specs_option
 @options.format_option
-@click.pass_context
 def import_checkout(
-    context: click.Context,
-    specs: Specification,
-    checkout: Path,
-    write: bool,
-    tblgen: Path | None,
-    include: Path | None,
-    output_format: str,
-) -> None:
+    specs: Specification, checkout: Path, write: bool, tblgen: Path | None, include: Path | None, output_format: str
+) -> int:
     """Compare with PATH, a checkout of openxla/stablehlo or of a fork, and draft what is missing.
 
     The files of TableGen are read by llvm-tblgen (Debian: llvm-19, libmlir-19-dev), C++ by patterns. What these do not
     find is listed. Exits with 1 if anything differs or could not be read.
     """
     survey = survey_checkout(checkout, find_tablegen(tblgen, include))
-    _report(context, specs, survey, write=write, output_format=output_format)
+    return _report(specs, survey, write=write, output_format=output_format)
 
 
 @command()
@@ -102,8 +95,7 @@ def import_checkout(
 @options.provider_option
 @specs_option
 @options.format_option
-@click.pass_context
-def probe(context: click.Context, specs: Specification, provider: str | None, write: bool, output_format: str) -> None:
+def probe(specs: Specification, provider: str | None, write: bool, output_format: str) -> int:
     """Compare with the installed library, and draft what is missing.
 
     The library is asked in a child process: which ops, types, attributes and enum cases it has, and which versions have
@@ -112,10 +104,10 @@ def probe(context: click.Context, specs: Specification, provider: str | None, wr
     # Imported here, as bindings are in every command: others need none.
     from vhlo_tools.spec_tools import survey_library
 
-    _report(context, specs, survey_library(specs, provider), write=write, output_format=output_format)
+    return _report(specs, survey_library(specs, provider), write=write, output_format=output_format)
 
 
-def _report(context: click.Context, specs: Specification, survey: Survey, *, write: bool, output_format: str) -> None:
+def _report(specs: Specification, survey: Survey, *, write: bool, output_format: str) -> int:
     comparison = compare(specs, survey)
     plan: Plan | None = None
     if write:
@@ -136,7 +128,7 @@ def _report(context: click.Context, specs: Specification, survey: Survey, *, wri
         if plan is not None:
             files = list(spec_text.plan_files(plan)) or ["nothing is missing that can be drafted"]
             echo("\n".join(["", *files, *(spec_text.remaining(plan) if plan.remaining else [])]))
-    context.exit(1 if comparison.differences or survey.unread else 0)
+    return 1 if comparison.differences or survey.unread else 0
 
 
 _KINDS = ["op", "type", "attribute", "enum", "case", "constraint", "step", "feature", "encoding", "default", "version"]
@@ -179,10 +171,7 @@ spec.add_command(probe)
 def list_entries(specs: Specification, kinds: tuple[str, ...], output_format: str) -> None:
     """List every entry with its kind, its name, and the first and last version that has it."""
     entries = [entry for entry in specs.entries() if not kinds or entry.kind in kinds]
-    if output_format == "json":
-        options.echo_json([asdict(entry) for entry in entries])
-    else:
-        echo("\n".join(spec_text.entry_lines(entries)))
+    options.show(output_format, [asdict(entry) for entry in entries], spec_text.entry_lines(entries))
 
 
 @spec.command()
@@ -192,10 +181,7 @@ def list_entries(specs: Specification, kinds: tuple[str, ...], output_format: st
 def show(specs: Specification, name: str, output_format: str) -> None:
     """Show the version history of NAME: an op, a type, an attribute, an enum, a feature, a default or a version."""
     descriptions = describe(specs, name)
-    if output_format == "json":
-        options.echo_json(descriptions)
-    else:
-        echo("\n\n".join(map(spec_text.description_text, descriptions)))
+    options.show(output_format, descriptions, ["\n\n".join(map(spec_text.description_text, descriptions))])
 
 
 @spec.command()
@@ -206,10 +192,8 @@ def show(specs: Specification, name: str, output_format: str) -> None:
 def diff(specs: Specification, start: Version, end: Version, output_format: str) -> None:
     """Show the changes from version START to version END, which may be older than START."""
     changes = changes_between(specs, start, end)
-    if output_format == "json":
-        options.echo_json({"start": start, "end": end, "changes": [asdict(change) for change in changes]})
-    else:
-        echo("\n".join(spec_text.change_lines(specs, start, end, changes)))
+    as_json = {"start": start, "end": end, "changes": [asdict(change) for change in changes]}
+    options.show(output_format, as_json, spec_text.change_lines(specs, start, end, changes))
 
 
 @spec.command()
@@ -222,10 +206,7 @@ def diff(specs: Specification, start: Version, end: Version, output_format: str)
 @click.option("--write-baseline", is_flag=True, help="If there are no violations, make this the last release.")
 @specs_option
 @options.format_option
-@click.pass_context
-def lint(
-    context: click.Context, specs: Specification, against: str | None, write_baseline: bool, output_format: str
-) -> None:
+def lint(specs: Specification, against: str | None, write_baseline: bool, output_format: str) -> int:
     """Check that no released entry has changed, and that the specification is consistent."""
     violations = violations_of(specs, against)
     released = against is not None or has_release(specs)
@@ -240,7 +221,7 @@ def lint(
         echo(f"vhlo: {spec_text.shown(written)} is now the last release", err=True)
     elif not released:
         echo("vhlo: warning: there is no released.json: the add-only rule was not checked", err=True)
-    context.exit(1 if violations else 0)
+    return 1 if violations else 0
 
 
 @spec.command("new-version")
@@ -266,10 +247,7 @@ def lint(
 @click.option("--dry-run", is_flag=True, help="Print the changes as a diff, and write nothing.")
 @specs_option
 @options.format_option
-@click.pass_context
 def new_version(
-    context: click.Context,
-    /,
     specs: Specification,
     version: Version,
     ops: tuple[str, ...],
@@ -280,7 +258,7 @@ def new_version(
     dry_run: bool,
     output_format: str,
     **settings: Any,
-) -> None:
+) -> int:
     r"""Add VERSION and its changes: entries, steps, features, defaults, and tests that pass.
 
     The newest version can be given again, with more changes, until it is in released.json. The remaining manual steps
@@ -304,15 +282,16 @@ def new_version(
         for violation in violations:
             echo(str(violation))
         echo("vhlo: the specification has violations and was not changed: fix the violations first", err=True)
-        context.exit(1)
+        return 1
     plan = plan_version(specs, version, changes, **settings)
     if not dry_run:
         write_edits(plan.edits)
     if output_format == "json":
         options.echo_json(spec_text.plan_as_json(plan, is_written=not dry_run))
-        return
+        return 0
     if dry_run:
         echo("\n".join(spec_text.plan_diffs(plan)), nl=False)
     else:
         echo("\n".join(spec_text.plan_files(plan)))
     echo("\n".join(spec_text.remaining(plan)), err=dry_run)
+    return 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
 from datetime import date
 from itertools import islice
 from typing import Any, Final
@@ -16,7 +15,7 @@ from vhlo_tools import api
 from vhlo_tools.cli import options
 from vhlo_tools.cli.display import echo
 from vhlo_tools.cli.helping import Group
-from vhlo_tools.cli.migrate import readable_path, readable_size
+from vhlo_tools.cli.reports import check_report, encoded, fields_of, json_lines, readable_path, readable_size
 from vhlo_tools.printable import printable
 from vhlo_tools.spec import WindowName
 from vhlo_tools.stores import (
@@ -78,7 +77,7 @@ def store() -> None:
 
 
 @store.command()
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@options.paths_argument()
 @click.option("--horizon", default="90d", show_default=True, help="The period to look ahead: 90d, 4w, 6m, 2y.")
 @click.option(
     "--window",
@@ -87,23 +86,15 @@ def store() -> None:
     multiple=True,
     help="The windows to consider; by default backward and jax-export. May be repeated.",
 )
-@click.option("--exclude", multiple=True, metavar="GLOB", help="Files or folders to exclude. May be repeated.")
-@click.option(
-    "-j", "--jobs", type=click.IntRange(min=1), help="The number of processes that read; by default only this one."
-)
+@options.exclude_option()
+@options.jobs_option("The number of processes that read; by default only this one.")
 @options.dask_option
 @options.as_of_option
-@click.option(
-    "--output-format",
-    "--format",
-    type=click.Choice(["text", "json", "parquet"]),
-    default="text",
-    show_default=True,
-    help="parquet is a table for other programs, and needs -o FILE and the extra `distributed`.",
+@options.format_choice(
+    *("text", "json", "parquet"),
+    what="parquet is a table for other programs, and needs -o FILE and the extra `distributed`.",
 )
-@click.option(
-    "-o", "--output", metavar="FILE", help="Write the report to FILE, replacing its content, instead of stdout."
-)
+@options.report_option()
 def status(
     paths: tuple[str, ...],
     horizon: str,
@@ -125,11 +116,7 @@ def status(
     Files that leave first are listed first. Exit code 0: no file leaves within the horizon; 1: a file leaves, or has
     left; 2: a file cannot be read.
     """
-    binary = output_format == "parquet"
-    if binary and output is None:
-        raise click.UsageError("a Parquet file is not for a terminal: give -o FILE")
-    if output is not None:
-        options.check_output(output, force=True, binary=binary)
+    binary = check_report(output, output_format)
     today = as_of or date.today()
     end = horizon_end(horizon, today)
     counted = windows or AT_REST
@@ -143,7 +130,7 @@ def status(
                 echo(line)
         else:
             said = {"day": str(today), "horizon": str(end)}
-            chunks = parquet_chunks(STATUS_TABLE, judged, said) if binary else _encoded(lines)
+            chunks = parquet_chunks(STATUS_TABLE, judged, said) if binary else encoded(lines)
             options.write_output(output, chunks, force=True, binary=binary)
             if output != options.STANDARD:
                 echo(f"vhlo: {_total(end, counts)}; the report is in {output}", err=True)
@@ -162,22 +149,13 @@ def report(results: str, output_format: str) -> None:
     reasons, and the time that files took. Needs the extra `distributed`. Exit code 2: RESULTS cannot be read.
     """
     summary = summarize_results(results)
-    if output_format == "json":
-        options.echo_json(summary.as_json())
-        return
-    for line in report_lines(summary):
-        echo(line)
+    options.show(output_format, summary.as_json(), report_lines(summary))
 
 
 def _counting(judged: Iterator[FileStatus], counts: Counter[str]) -> Iterator[FileStatus]:
     for each in judged:
         counts[each.status] += 1
         yield each
-
-
-def _encoded(lines: Iterator[str]) -> Iterator[bytes]:
-    # File names may contain bytes that are not text.
-    return (f"{line}\n".encode("utf-8", "backslashreplace") for line in lines)
 
 
 def _text(judged: Iterator[FileStatus], end: date, counts: Counter[str]) -> Iterator[str]:
@@ -202,29 +180,17 @@ def _total(end: date, counts: Counter[str]) -> str:
 
 
 def _json(judged: Iterator[FileStatus], end: date, counts: Counter[str]) -> Iterator[str]:
-    yield "{"
-    yield f'"horizon": "{end}",'
-    yield '"files": ['
-    last = None
-    for each in judged:
-        if last is not None:
-            yield f"{last},"
-        last = json.dumps(_as_json(each.file, each.status, each.leaves), default=str)
-    if last is not None:
-        yield last
-    yield "],"
-    yield f'"summary": {json.dumps(counts)}'
-    yield "}"
+    files = (json.dumps(_as_json(each.file, each.status, each.leaves), default=str) for each in judged)
+    return json_lines(files, lambda: {"summary": counts}, {"horizon": str(end)})
 
 
 def _as_json(seen: StoreFile, state: str, leaves: tuple[WindowName, date] | None) -> dict[str, Any]:
-    values = {field.name: getattr(seen, field.name) for field in fields(seen)}
     return {
         "path": seen.path,
         "status": state,
         "leaves": leaves and leaves[1],
         "window": leaves and leaves[0],
-        **values,
+        **fields_of(seen),
         "windows": dict(seen.windows),
-        "readers": [{"package": each.package, "oldest": each.oldest, "newest": each.newest} for each in seen.readers],
+        "readers": list(map(fields_of, seen.readers)),
     }

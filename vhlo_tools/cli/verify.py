@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import inspect
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
-from functools import reduce, wraps
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from vhlo_tools import api
 from vhlo_tools.cli import options
 from vhlo_tools.cli.display import echo
-from vhlo_tools.cli.helping import command
-from vhlo_tools.cli.options import handler_option, load_handlers
+from vhlo_tools.cli.helping import OptionDecorator, command
+from vhlo_tools.cli.reports import encoded
 from vhlo_tools.cli.run import input_option, read_inputs
-from vhlo_tools.cli.verify_stores import FORMATS, are_stores, verify_stores
+from vhlo_tools.cli.verify_stores import are_stores, verify_stores
 from vhlo_tools.printable import printable_lines
 
 if TYPE_CHECKING:
@@ -25,9 +23,33 @@ if TYPE_CHECKING:
     from vhlo_tools.verification import Comparison, Drawing, EnginesComparison, Round, Tolerance, VerificationReport
 
 
-_F = TypeVar("_F", bound=Callable[..., Any])
+def _drawing(seed: int, edges: bool, non_finite: bool, size: int) -> Drawing:
+    from vhlo_tools.verification import Drawing
 
-_DRAWING: Final = (
+    return Drawing(seed, edges, non_finite, size)
+
+
+def _tolerance(ulp: int, rtol: float, atol: float) -> Tolerance:
+    from vhlo_tools.verification import Tolerance
+
+    return Tolerance(ulp, rtol, atol)
+
+
+def _tolerance_options(relative: float, absolute: float) -> OptionDecorator:
+    floats: dict[str, Any] = {"type": click.FloatRange(min=0), "show_default": bool(relative)}
+    return options.gathered(
+        "tolerance",
+        _tolerance,
+        click.option("--ulp", type=click.IntRange(min=0), default=4, show_default=True, help="Tolerance in ulp."),
+        click.option("--rtol", default=relative, help="Relative tolerance.", **floats),
+        click.option("--atol", default=absolute, help="Absolute tolerance, added to --rtol.", **floats),
+    )
+
+
+#: The function receives ``drawing``.
+drawing_options = options.gathered(
+    "drawing",
+    _drawing,
     click.option(
         "--seed", type=int, default=0, show_default=True, help="The seed of random inputs, if none are given."
     ),
@@ -37,54 +59,10 @@ _DRAWING: Final = (
         "--size", type=click.IntRange(min=0), default=3, show_default=True, help="The size of dynamic dimensions."
     ),
 )
-
-
-def _tolerances(relative: float = 0.0, absolute: float = 0.0) -> tuple[Callable[[Any], Any], ...]:
-    """Return the options for a tolerance, with the defaults of two of them."""
-    floats: dict[str, Any] = {"type": click.FloatRange(min=0), "show_default": bool(relative or absolute)}
-    return (
-        click.option("--ulp", type=click.IntRange(min=0), default=4, show_default=True, help="Tolerance in ulp."),
-        click.option("--rtol", default=relative, help="Relative tolerance.", **floats),
-        click.option("--atol", default=absolute, help="Absolute tolerance, added to --rtol.", **floats),
-    )
-
-
-def drawing_options(function: _F) -> _F:
-    """The function receives ``drawing``."""
-
-    def drawing(seed: int, edges: bool, non_finite: bool, size: int) -> Drawing:
-        from vhlo_tools.verification import Drawing
-
-        return Drawing(seed, edges, non_finite, size)
-
-    return _gathered(function, _DRAWING, "drawing", drawing)
-
-
-def tolerance_options(function: _F) -> _F:
-    """The function receives ``tolerance``."""
-    return _gathered(function, _tolerances(), "tolerance", _tolerance)
-
-
-def loose_tolerance_options(function: _F) -> _F:
-    """Like :func:`tolerance_options`, with defaults for results of different compilers."""
-    return _gathered(function, _tolerances(1e-4, 1e-5), "tolerance", _tolerance)
-
-
-def _tolerance(ulp: int, rtol: float, atol: float) -> Tolerance:
-    from vhlo_tools.verification import Tolerance
-
-    return Tolerance(ulp, rtol, atol)
-
-
-def _gathered(function: _F, options: Sequence[Callable[[Any], Any]], name: str, make: Callable[..., Any]) -> _F:
-    """Return a function with several options, which it passes as one argument to the wrapped function."""
-    taken = list(inspect.signature(make).parameters)
-
-    @wraps(function)
-    def gathered(*args: Any, **given: Any) -> Any:
-        return function(*args, **{name: make(**{each: given.pop(each) for each in taken})}, **given)
-
-    return cast(_F, reduce(lambda wrapped, option: option(wrapped), reversed(options), gathered))
+#: The function receives ``tolerance``.
+tolerance_options = _tolerance_options(0.0, 0.0)
+#: For results of different compilers.
+loose_tolerance_options = _tolerance_options(1e-4, 1e-5)
 
 
 def _to_engines(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[EngineName, ...] | None:
@@ -108,7 +86,7 @@ def _to_engines(context: click.Context, parameter: click.Parameter, value: str |
     type=click.IntRange(min=1),
     help="The number of rounds, each with other random inputs; by default as many of 256 as fit into two seconds.",
 )
-@click.option("--engine", type=click.Choice(api.ENGINE_CHOICES), default="auto", show_default=True)
+@options.engine_option(api.ENGINE_CHOICES)
 @click.option(
     "--engines",
     metavar="NAMES",
@@ -116,53 +94,35 @@ def _to_engines(context: click.Context, parameter: click.Parameter, value: str |
     help="Run both programs on several engines, such as reference,xla,iree: says on which the programs differ, where "
     "engines disagree on one program, and which engine stands alone.",
 )
-@handler_option
+@options.handler_option
 @tolerance_options
 @click.option("--bisect", is_flag=True, help="If they differ, find the first op where they diverge.")
 @options.timeout_option
 @options.provider_option
 @options.trusted_option
-@click.option(
-    "--exclude", multiple=True, metavar="GLOB", help="Of stores: files or folders to exclude. May be repeated."
-)
-@click.option(
-    "-j",
-    "--jobs",
-    type=click.IntRange(min=1),
-    help="Of stores: the number of processes; by default one for each core.",
-)
+@options.exclude_option("Of stores: files")
+@options.jobs_option("Of stores: the number of processes; by default one for each core.")
 @options.dask_option
-@click.option(
-    "--output-format",
-    "--format",
-    type=click.Choice(FORMATS),
-    default="text",
-    show_default=True,
-    help="Of stores: jsonl has a line for each pair; parquet is a table for other programs, and needs -o FILE and the "
+@options.format_choice(
+    *("text", "json", "jsonl", "parquet"),
+    what="Of stores: jsonl has a line for each pair; parquet is a table for other programs, and needs -o FILE and the "
     "extra `distributed`.",
 )
-@click.option(
-    "-o", "--output", metavar="FILE", help="Write the report to FILE, replacing its content, instead of stdout."
-)
+@options.report_option()
 def verify(
     source: str,
     after: str,
     inputs: tuple[str, ...],
     drawing: Drawing,
-    rounds: int | None,
-    engine: api.EngineChoice,
     engines: tuple[EngineName, ...] | None,
-    handlers: tuple[str, ...],
-    tolerance: Tolerance,
+    handlers: dict[str, Callable[..., Any]],
     bisect: bool,
-    timeout: float | None,
-    provider: str | None,
-    trusted: bool,
     exclude: tuple[str, ...],
     jobs: int | None,
     dask: str | None,
     output_format: str,
     output: str | None,
+    **running: Any,
 ) -> int:
     """Run BEFORE and AFTER on the same inputs and compare their outputs: exit code 1 if they differ too much.
 
@@ -173,25 +133,16 @@ def verify(
     library does not read the same program from both. Exit code 1: a program differs, is missing or was added, or cannot
     be verified; 2: one cannot be read.
     """
-    if engines is not None and engine != "auto":
+    if engines is not None and running["engine"] != "auto":
         raise click.UsageError("--engine is one engine and --engines are several: give one of these options")
     if are_stores(source, after):
         if inputs or handlers or bisect or engines:
             raise click.UsageError(
                 "-i, --engines, --handler and --bisect are for two programs: for stores, leave them out"
             )
-        prover = api.Prover(
-            drawing.seed, rounds, drawing, tolerance, engine, timeout, provider=provider, trusted=trusted
-        )
+        prover = api.Prover(drawing.seed, drawing=drawing, **running)
         return verify_stores(
-            source,
-            after,
-            prover,
-            exclude=exclude,
-            jobs=jobs,
-            dask=dask,
-            output_format=output_format,
-            output=output,
+            source, after, prover, exclude=exclude, jobs=jobs, dask=dask, output_format=output_format, output=output
         )
     if output_format not in ("text", "json"):
         raise click.UsageError(f"--output-format {output_format} is for stores: for two programs, give text or json")
@@ -199,25 +150,10 @@ def verify(
         raise click.UsageError("--exclude, --jobs and --dask are for stores: give two folders, prefixes or globs")
     if output is not None:
         options.check_output(output, force=True, binary=False)
-    programs = [options.read_program(each) for each in (source, after)]
-    values = read_inputs(inputs)
-    report = api.verify(
-        programs[0][0],
-        programs[1][0],
-        values if inputs else None,
-        drawing.seed,
-        rounds=rounds,
-        drawing=drawing,
-        tolerance=tolerance,
-        engine=engine,
-        engines=engines,
-        handlers=load_handlers(handlers),
-        bisect=bisect,
-        timeout=timeout,
-        names=(programs[0][1], programs[1][1]),
-        provider=provider,
-        trusted=trusted,
-    )
+    (before, name), (other, other_name) = map(options.read_program, (source, after))
+    running |= {"drawing": drawing, "engines": engines, "handlers": handlers, "bisect": bisect}
+    values = read_inputs(inputs) if inputs else None
+    report = api.verify(before, other, values, drawing.seed, names=(name, other_name), **running)
     if output_format == "json":
         said = json.dumps(_as_json(report), indent=2, default=str, allow_nan=False)
     else:
@@ -225,7 +161,7 @@ def verify(
     if output is None:
         echo(said)
     else:
-        options.write_output(output, [f"{said}\n".encode("utf-8", "backslashreplace")], force=True, binary=False)
+        options.write_output(output, encoded([said]), force=True, binary=False)
     return 0 if report.passed else 1
 
 
@@ -237,9 +173,7 @@ def _as_json(report: VerificationReport) -> dict[str, Any]:
         "before": report.before,
         "after": report.after,
         "engines": list(report.engines),
-        "warnings": [
-            {"feature": each.feature, "message": each.message, "remedy": each.remedy} for each in report.warnings
-        ],
+        "warnings": [{key: getattr(each, key) for key in ("feature", "message", "remedy")} for each in report.warnings],
         "tolerance": asdict(report.tolerance),
         "rounds": [_round_as_json(each) for each in report.rounds],
         **({} if report.on_engines is None else {"on_engines": _engines_as_json(report.on_engines)}),

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
 from typing import Final
 
 import click
@@ -14,7 +12,7 @@ import click
 from vhlo_tools import api
 from vhlo_tools.cli import options
 from vhlo_tools.cli.display import Progress, echo, shown_progress
-from vhlo_tools.cli.migrate import readable_path, readable_size
+from vhlo_tools.cli.reports import check_report, encoded, fields_of, json_lines, readable_path, readable_size
 from vhlo_tools.files import place
 from vhlo_tools.printable import printable_lines
 from vhlo_tools.stores import VERIFICATION_TABLE, PairRecord, PairStatus, PairSummary, Workers, is_store, parquet_chunks
@@ -47,33 +45,17 @@ def report_lines(records: Iterable[PairRecord], summary: PairSummary, output_for
         case "jsonl":
             yield from map(_as_line, records)
         case _:
-            yield "{"
-            yield '"files": ['
-            last = None
-            for record in records:
-                if last is not None:
-                    yield f"{last},"
-                last = _as_line(record)
-            if last is not None:
-                yield last
-            yield "],"
-            yield f'"ok": {json.dumps(summary.ok)},'
-            yield f'"summary": {json.dumps(summary.as_json())}'
-            yield "}"
+            yield from json_lines(map(_as_line, records), lambda: {"ok": summary.ok, "summary": summary.as_json()})
 
 
 def total_line(summary: PairSummary) -> str:
     counts = []
     for status, said in _SAID.items():
         if number := summary.files[status]:
-            proofs = _proofs(summary) if status == "same" else ""
+            shown = [f"{files} by {how.removeprefix('same ')}" for how, files in sorted(summary.verified.items())]
+            proofs = f"{', '.join(shown)}; " if status == "same" else ""
             counts.append(f"{number} {said} ({proofs}{readable_size(summary.sizes[status])})")
     return ", ".join(counts)
-
-
-def _proofs(summary: PairSummary) -> str:
-    counts = [f"{number} by {proof.removeprefix('same ')}" for proof, number in sorted(summary.verified.items())]
-    return f"{', '.join(counts)}; "
 
 
 def _lines(record: PairRecord) -> Iterator[str]:
@@ -86,11 +68,7 @@ def _lines(record: PairRecord) -> Iterator[str]:
 
 
 def _as_line(record: PairRecord) -> str:
-    values = {field.name: getattr(record, field.name) for field in fields(record)}
-    return json.dumps({"path": record.path, "ok": record.ok, **values}, default=str, allow_nan=False)
-
-
-FORMATS = ("text", "json", "jsonl", "parquet")
+    return json.dumps({"path": record.path, "ok": record.ok, **fields_of(record)}, default=str, allow_nan=False)
 
 
 def are_stores(before: str, after: str) -> bool:
@@ -109,27 +87,17 @@ def verify_stores(
     output_format: str,
     output: str | None,
 ) -> int:
-    binary = output_format == "parquet"
-    if binary and output is None:
-        raise click.UsageError("a Parquet file is not for a terminal: give -o FILE")
-    if output is not None:
-        options.check_output(output, force=True, binary=binary)
+    binary = check_report(output, output_format)
     verification = api.StoreVerification(before, after, prover, exclude)
     summary = PairSummary()
-    processes = options.processes(jobs or os.cpu_count() or 1, (before, after))
     # On a terminal that shows the report, its lines are the progress.
     shows_report = output is None and sys.stdout is not None and sys.stdout.isatty()
-    with (
-        options.cluster(dask) as client,
-        Workers(client, processes) as workers,
-        shown_progress(bar=not shows_report) as progress,
-    ):
+    with options.workers(dask, jobs, (before, after)) as workers, shown_progress(bar=not shows_report) as progress:
         records = _told(verification, workers, summary, progress)
         if binary:
             chunks = parquet_chunks(VERIFICATION_TABLE, records, {"before": before, "after": after})
         else:
-            lines = report_lines(records, summary, output_format)
-            chunks = (f"{line}\n".encode("utf-8", "backslashreplace") for line in lines)
+            chunks = encoded(report_lines(records, summary, output_format))
         if output is not None:
             options.write_output(output, chunks, force=True, binary=binary)
         else:

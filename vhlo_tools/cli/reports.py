@@ -1,0 +1,68 @@
+"""Reports about many files: what those of `migrate`, `store`, `verify` and `matrix` have in common."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields
+from typing import Any
+
+import click
+
+from vhlo_tools.cli import options
+from vhlo_tools.printable import printable
+
+
+def check_report(output: str | None, output_format: str) -> bool:
+    """Reject, before any work, a report that could not be written; return whether it is binary."""
+    binary = output_format == "parquet"
+    if binary and output is None:
+        raise click.UsageError("a Parquet file is not for a terminal: give -o FILE")
+    if output is not None:
+        options.check_output(output, force=True, binary=binary)
+    return binary
+
+
+def encoded(lines: Iterable[str]) -> Iterator[bytes]:
+    # File names may contain bytes that are not text.
+    return (f"{line}\n".encode("utf-8", "backslashreplace") for line in lines)
+
+
+def json_lines(
+    files: Iterable[str], after: Callable[[], Mapping[str, object]], before: Mapping[str, object] | None = None
+) -> Iterator[str]:
+    """Yield the lines of an object with a list of files, one at a time, because there may be very many.
+
+    ``files`` are JSON; ``after`` is asked when all have been taken.
+    """
+    yield "{"
+    for key, value in (before or {}).items():
+        yield f'"{key}": {json.dumps(value)},'
+    yield '"files": ['
+    last = None
+    for each in files:
+        if last is not None:
+            yield f"{last},"
+        last = each
+    if last is not None:
+        yield last
+    yield "],"
+    yield ",\n".join(f'"{key}": {json.dumps(value)}' for key, value in after().items())
+    yield "}"
+
+
+def fields_of(record: Any) -> dict[str, Any]:
+    return {field.name: getattr(record, field.name) for field in fields(record)}
+
+
+def readable_path(path: str) -> str:
+    """Return a printable path; the bytes of a file name may not be text."""
+    return printable(os.fsencode(path).decode("utf-8", "replace"))
+
+
+def readable_size(size: int) -> str:
+    for power, unit in ((9, "GB"), (6, "MB"), (3, "kB")):
+        if size >= 10**power:
+            return f"{size / 10**power:.1f} {unit}"
+    return f"{size} B"
