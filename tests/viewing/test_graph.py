@@ -129,7 +129,7 @@ def check(data: bytes, name: str) -> None:
     def arguments(block: Block, around: Place | None) -> None:
         assert block.arguments
 
-    visit(artifact.file.program, operation, arguments)
+    visit(artifact.file.program, operation, arguments=arguments)
     own = Counter(
         (
             artifact.file.op_name(graph.columns.kinds[graph.columns.heads[op]].name),

@@ -78,12 +78,7 @@ def parse_aliases(text: str) -> list[Alias]:
     [Alias(output_index=(), parameter_number=0, parameter_index=(), kind='may-alias')]
     """
     return [
-        Alias(
-            _index(match[1]),
-            int(match[2] or match[3]),
-            _index(match[4] or "{}"),
-            _kind(match[5]),
-        )
+        Alias(_index(match[1]), int(match[2] or match[3]), _index(match[4] or "{}"), _kind(match[5]))
         for match in _entries(text, _ALIAS, "{output index}: (parameter, {parameter index}[, may-alias or must-alias])")
     ]
 

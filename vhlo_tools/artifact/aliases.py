@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.aliasing import (
     ARGUMENT_ATTRIBUTES,
@@ -19,16 +19,25 @@ from vhlo_tools.aliasing import (
     declared_in,
     set_aliases,
 )
-from vhlo_tools.artifact.entry_function import entry_of, find_entry, functions_in
-from vhlo_tools.bytecode import attributes_of
+from vhlo_tools.artifact.entry_function import (
+    PlainReader,
+    PlainWriter,
+    entry_of,
+    find_entry,
+    functions_in,
+    read_parameters,
+    read_results,
+    replace_dictionaries,
+)
+from vhlo_tools.bytecode import Tables, attributes_of, collect_garbage
 from vhlo_tools.errors import AliasError
 from vhlo_tools.findings import Finding
 from vhlo_tools.spec import find_op_version, newest_version
 
 if TYPE_CHECKING:
     from vhlo_tools.aliasing import Alias, AliasConfig, Form, Plain
-    from vhlo_tools.artifact.entry_function import EntryFunction, PlainWriter
-    from vhlo_tools.bytecode import Block, File, Operation, Place, Tables
+    from vhlo_tools.artifact.entry_function import EntryFunction
+    from vhlo_tools.bytecode import Block, File, Place
 
 # Aliases of the custom calls in an artifact: the results that are written over operands
 
@@ -36,6 +45,12 @@ _VHLO: Final = "vhlo."
 _CALL: Final = f"{_VHLO}custom_call_v"
 _ALIAS: Final = "output_operand_alias_v1"
 _SLOT: Final = "output_operand_aliases"
+# The fields of an alias in StableHLO, and their names in VHLO.
+_FIELDS: Final = {
+    "output_tuple_indices": "outputTupleIndices",
+    "operand_index": "operandIndex",
+    "operand_tuple_indices": "operandTupleIndices",
+}
 # The largest number of calls listed in a message.
 _SHOWN: Final = 8
 
@@ -44,7 +59,6 @@ def read_calls(file: File, name: str) -> tuple[CallAliases, ...]:
     """Return all custom calls with their aliases, except those of :func:`unknown_calls`."""
     # Imported here because most programs have no custom calls.
     from vhlo_tools.aliasing import read_call
-    from vhlo_tools.artifact.entry_function import PlainReader
     from vhlo_tools.bytecode import Places
 
     places, reader = Places(file, name), PlainReader(file)
@@ -52,7 +66,11 @@ def read_calls(file: File, name: str) -> tuple[CallAliases, ...]:
 
     def look(place: Place, values: list[int]) -> None:
         attributes = attributes_of(file, place.op)
-        entries = [_fields(file, each) for each in file.elements(attributes.get(_SLOT)) or ()]
+        held = [file.decode("attribute", each) for each in file.elements(attributes.get(_SLOT)) or ()]
+        entries = [
+            {name: value.field(field) for name, field in _FIELDS.items()} if value and value.name == _ALIAS else {}
+            for value in held
+        ]
         shapes = tuple(reader.shape(values[operand]) for operand in place.op.operands)
         said = CallAliases(
             path=places.path(place),
@@ -74,7 +92,7 @@ def _visit_calls(
     if named:
         from vhlo_tools.bytecode import visit
 
-        visit(top, call, lambda block, place: None, lambda head: head.name in named, for_editing=for_editing)
+        visit(top, call, lambda head: head.name in named, for_editing=for_editing)
 
 
 def _call_names(file: File) -> Iterator[tuple[int, str]]:
@@ -100,13 +118,6 @@ def unknown_calls(file: File) -> list[Finding]:
     ]
 
 
-def has_call_aliases(file: File) -> bool:
-    """Whether a custom call may have aliases, judged by the tables of the program."""
-    if next(_call_names(file), None) is None:
-        return False
-    return any(True for _ in file.called("attribute", "vhlo", _ALIAS))
-
-
 def matching_calls(calls: Iterable[CallAliases], call: str) -> list[CallAliases]:
     """Return the one call at the path ``call``, or else all calls of the target ``call``."""
     known = list(calls)
@@ -126,7 +137,7 @@ def write_call_aliases(file: File, aliases: Mapping[str, Iterable[Alias]], name:
     """Replace aliases, given by path or target of calls; duplicates are written once."""
     # Imported here because most programs are only read.
     from vhlo_tools.aliasing import call_violations, encode_call
-    from vhlo_tools.bytecode import Places, Tables, collect_garbage
+    from vhlo_tools.bytecode import Places, change_attributes
 
     calls = {call.path: call for call in read_calls(file, name)}
     wanted = {
@@ -144,29 +155,11 @@ def write_call_aliases(file: File, aliases: Mapping[str, Iterable[Alias]], name:
 
     def write(place: Place, values: list[int]) -> None:
         if (each := wanted.get(places.path(place))) is not None:
-            lost.update(_write(file, tables, place.op, encode_call(each)))
+            elements = tuple(tables.vhlo(_ALIAS, *entry.values()) for entry in encode_call(each))
+            lost.update(change_attributes(file, tables, place.op, {_SLOT: tables.vhlo("array_v1", elements)}))
 
     _visit_calls(file, file.ir, write, for_editing=True)
     collect_garbage(file, tables, lost)
-
-
-def _write(file: File, tables: Tables, op: Operation, entries: Iterable[dict[str, Any]]) -> set[int]:
-    """Return the attributes that the op no longer has."""
-    from vhlo_tools.bytecode import change_attributes
-
-    elements = tuple(tables.vhlo(_ALIAS, *each.values()) for each in entries)
-    return change_attributes(file, tables, op, {_SLOT: tables.vhlo("array_v1", elements)})
-
-
-def _fields(file: File, index: int) -> dict[str, Any]:
-    value = file.decode("attribute", index)
-    if value is None or value.name != _ALIAS:
-        return {}
-    return {
-        "output_tuple_indices": value.field("outputTupleIndices"),
-        "operand_index": value.field("operandIndex"),
-        "operand_tuple_indices": value.field("operandTupleIndices"),
-    }
 
 
 # Reader and writer of the aliases and donors in the bytes of an artifact, without MLIR
@@ -177,31 +170,31 @@ def read_aliases(file: File, name: str = "the artifact", *, calls: bool = True, 
     functions = tuple(functions_in(file, bodies=names))
     entry = entry_of(functions)
     found = tuple(each for each in read_calls(file, name) if each.aliases) if calls else ()
-    ignored = tuple(_elsewhere(functions, entry))
+    entered = f"only enters @{entry.name}" if entry else "finds no function main"
+    ignored = tuple(
+        Problem(
+            "ignored",
+            None,
+            f"{name} of argument {number} of @{function.name} is silently ignored: XLA {entered}",
+            "set it on the function main, or remove it",
+        )
+        for function in functions
+        if function is not entry and function.has_argument_attributes
+        for number, held in enumerate(function.arguments)
+        for name in ARGUMENT_ATTRIBUTES
+        if name in held
+    )
     if entry is None:
         return ProgramAliases(None, Declared(Signature((), Tuple(())), problems=ignored), calls=found)
     declared = declared_in(_ArtifactStore(file, entry))
     declared = replace(declared, problems=(*declared.problems, *ignored))
     if not names:
         return ProgramAliases(entry.name, declared, calls=found)
-    # Imported here, as are the next, because most programs are read for their aliases alone.
-    from vhlo_tools.artifact.entry_function import read_parameters, read_results
+    # Imported here because most programs are read for their aliases alone.
     from vhlo_tools.bytecode import Places
 
     parameters = read_parameters(file, entry, Places(file, name))
     return ProgramAliases(entry.name, declared, parameters, read_results(entry), found)
-
-
-def _elsewhere(functions: Iterable[EntryFunction], entry: EntryFunction | None) -> Iterator[Problem]:
-    """Yield alias attributes on functions other than the one that XLA enters."""
-    entered = f"only enters @{entry.name}" if entry else "finds no function main"
-    for function in functions:
-        if function is entry or not function.has_argument_attributes:
-            continue
-        for number, held in enumerate(function.arguments):
-            for name in (each for each in ARGUMENT_ATTRIBUTES if each in held):
-                message = f"{name} of argument {number} of @{function.name} is silently ignored: XLA {entered}"
-                yield Problem("ignored", None, message, "set it on the function main, or remove it")
 
 
 def mentions_aliases(file: File) -> bool:
@@ -209,7 +202,7 @@ def mentions_aliases(file: File) -> bool:
     names = {name.encode() for name in (*ARGUMENT_ATTRIBUTES, *MODULE_ATTRIBUTES)}
     if not names.isdisjoint(file.strings):
         return True
-    return has_call_aliases(file)
+    return any(_call_names(file)) and any(True for _ in file.called("attribute", "vhlo", _ALIAS))
 
 
 def write_aliases(file: File, config: AliasConfig, form: Form | None = None) -> None:
@@ -225,29 +218,19 @@ class _ArtifactStore:
     """The alias attributes in the bytes of a program."""
 
     def __init__(self, file: File, entry: EntryFunction) -> None:
+        self.name = entry.name
+        self.signature = entry.signature
         self._file = file
         self._entry = entry
         self._lost: set[int] = set()
 
     @cached_property
     def _tables(self) -> Tables:
-        from vhlo_tools.bytecode import Tables
-
         return Tables(self._file)
 
     @cached_property
     def _writer(self) -> PlainWriter:
-        from vhlo_tools.artifact.entry_function import PlainWriter
-
         return PlainWriter(self._tables)
-
-    @property
-    def name(self) -> str:
-        return self._entry.name
-
-    @property
-    def signature(self) -> Signature:
-        return self._entry.signature
 
     def argument_aliases(self) -> list[dict[str, Plain]]:
         return [self._plain(each, ARGUMENT_ATTRIBUTES) for each in self._entry.arguments]
@@ -264,8 +247,6 @@ class _ArtifactStore:
             for held, new in zip(self._entry.arguments, arguments, strict=True)
         ]
         if changed != self._entry.arguments:
-            from vhlo_tools.artifact.entry_function import replace_dictionaries
-
             self._lost |= replace_dictionaries(self._file, self._tables, self._entry, "arg_attrs", changed)
 
     def set_module_aliases(self, gone: Sequence[str], added: Mapping[str, Plain]) -> None:
@@ -278,8 +259,6 @@ class _ArtifactStore:
     def finish(self) -> None:
         """Collect entries to which nothing refers any more."""
         if self._lost:
-            from vhlo_tools.bytecode import collect_garbage
-
             collect_garbage(self._file, self._tables, self._lost)
 
 

@@ -147,11 +147,15 @@ class Artifact:
             name, data = name or "the input", as_bytes(source)
         else:
             raise MalformedArtifactError(f"a {type(source).__qualname__} is not an artifact: expected a path or bytes")
-        if unpack and _kind_or_none(data) is Kind.JAX_EXPORT:
+        try:
+            is_packed = unpack and recognise(data) is Kind.JAX_EXPORT
+        except InvalidProgramError:
+            is_packed = False
+        if is_packed:
             # Imported here, as are the next, because few commands need it.
             from vhlo_tools.files import decode_jax_export
 
-            return cls(decode_jax_export(data).module, name=name)
+            data = decode_jax_export(data).module
         return cls(data, name=name)
 
     @property
@@ -500,32 +504,25 @@ def names_by_dialect(file: File) -> dict[str, list[str]]:
     return names
 
 
-def _kind_or_none(data: Buffer) -> Kind | None:
-    try:
-        return recognise(data)
-    except InvalidProgramError:
-        return None
-
-
 def _require_artifact(data: Buffer, name: str) -> None:
     try:
         kind = recognise(data, name)
     except InvalidProgramError as error:
         raise MalformedArtifactError(str(error), offset=0, section="header") from error
-    if kind is Kind.PORTABLE_ARTIFACT:
-        return
-    found = {
-        Kind.MLIR_BYTECODE: "ordinary MLIR bytecode, which has no compatibility guarantees",
-        Kind.MLIR_TEXT: "text",
-        Kind.JAX_EXPORT: "a jax.export file, which contains an artifact",
-    }.get(kind, f"of the kind {kind}")
-    whole = (
-        ", and `vhlo retarget`, `vhlo strip` and the functions of vhlo_tools.integrations.jax accept the file as it is"
-        if kind is Kind.JAX_EXPORT
-        else ""
-    )
-    raise MalformedArtifactError(
-        f"{name} is {found}: expected a portable artifact; `vhlo serialize` converts it{whole}",
-        offset=0,
-        section="header",
-    )
+    remedy = "expected a portable artifact; `vhlo serialize` converts it"
+    match kind:
+        case Kind.PORTABLE_ARTIFACT:
+            return
+        case Kind.MLIR_BYTECODE:
+            found = "ordinary MLIR bytecode, which has no compatibility guarantees"
+        case Kind.MLIR_TEXT:
+            found = "text"
+        case Kind.JAX_EXPORT:
+            found = "a jax.export file, which contains an artifact"
+            remedy += (
+                ", and `vhlo retarget`, `vhlo strip` and the functions of vhlo_tools.integrations.jax accept the file "
+                "as it is"
+            )
+        case _:
+            found = f"of the kind {kind}"
+    raise MalformedArtifactError(f"{name} is {found}: {remedy}", offset=0, section="header")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from mmap import ACCESS_READ, mmap
 from tempfile import TemporaryFile
 from typing import Final, Literal
 
 from vhlo_tools.artifact.artifact import Artifact
 from vhlo_tools.bytecode import (
-    Block,
     File,
     Place,
     Places,
@@ -152,7 +151,12 @@ class StoredTensor:
         if self.form == "whole":
             yield self.data
         elif self.form == "packed":
-            yield from _unpacked(self.data, self.number)
+            left = self.number
+            for piece in slices(self.data):
+                for at in range(0, len(piece), _BLOCK):
+                    block = b"".join([_BITS_OF_BYTE[byte] for byte in piece[at : at + _BLOCK]])[:left]
+                    left -= len(block)
+                    yield block
         else:
             one = bytes(self.data) if self.element != "i1" else bytes([self.data[0] & 1])
             block, left = one * max(1, _BLOCK // self.size), self.bytes
@@ -162,12 +166,9 @@ class StoredTensor:
 
     def identify(self) -> tuple[bool, str]:
         """Return whether one element represents all of several, and a SHA-256 that equal tensors share."""
-        if self.form == "packed" and self.number > _MOST_BOOLEANS:
-            return self._identify_bits()
-        short = shortest_form(self.data, self.shape, 1 if self.element == "i1" else 8 * self.size)
-        return len(short) == self.size and self.number > 1, digest(short)
-
-    def _identify_bits(self) -> tuple[bool, str]:
+        if self.form != "packed" or self.number <= _MOST_BOOLEANS:
+            short = shortest_form(self.data, self.shape, 1 if self.element == "i1" else 8 * self.size)
+            return len(short) == self.size and self.number > 1, digest(short)
         found, first, same = hashlib.sha256(), self.data[0] & 1, True
         for chunk in self.chunks():
             for piece in slices(chunk):
@@ -193,9 +194,8 @@ def read_tensor(file: File, printer: Printer, index: int) -> StoredTensor:
     if value is None or value.name != "tensor_v1":
         raise entry.malformed(f"attribute {index} is the value of a constant, but is not a tensor")
     text, shape, element = printer.builtin_tensor(value.field("type"))
-    if not element or len(shape) > _LARGEST_RANK or any(size < 0 for size in shape):
-        raise entry.malformed(f"a constant has the type {text[:100]}, which cannot have values")
-    size = element_size(element)
+    is_usable = element and len(shape) <= _LARGEST_RANK and all(size >= 0 for size in shape)
+    size = element_size(element) if is_usable else None
     if size is None:
         raise entry.malformed(f"a constant has the type {text[:100]}, which cannot have values")
     number = math.prod(shape)
@@ -221,15 +221,6 @@ def _form_of(data: View, number: int, size: int, element: str) -> Form | None:
     if len(data) == size:
         return "splat"
     return "packed" if element == "i1" and len(data) == (number + 7) // 8 else None
-
-
-def _unpacked(data: View, number: int) -> Iterator[bytes]:
-    left = number
-    for piece in slices(data):
-        for at in range(0, len(piece), _BLOCK):
-            block = b"".join([_BITS_OF_BYTE[byte] for byte in piece[at : at + _BLOCK]])[:left]
-            left -= len(block)
-            yield block
 
 
 def pack(data: View) -> View:
@@ -309,8 +300,13 @@ class _UseSurvey:
         start = len(values)
         for index, block in enumerate(region.blocks):
             values += [None] * len(block.arguments)
-            for results in self.results(block, number, (*around, number, index), place):
-                values += results
+            for position, op in enumerate(block.operations):
+                if op.name in self.names:
+                    at = (*around, number, index, position)
+                    self.found.append(self.constant(Place(op, position, number, place), at))
+                    values.append(self.found[-1])
+                else:
+                    values += [None] * len(op.results)
         for index, block in enumerate(region.blocks):
             for position, op in enumerate(block.operations):
                 for operand in op.operands:
@@ -319,24 +315,12 @@ class _UseSurvey:
                         constant.uses += 1
                 if op.regions:
                     at = (*around, number, index, position)
-                    self.regions(Place(op, position, number, place), values, at)
+                    inner: list[FoundConstant | None] = [] if op.isolated else values
+                    holder = Place(op, position, number, place)
+                    self.holders.append(RegionOp(holder, at, len(inner)))
+                    for inner_number, each in enumerate(op.regions):
+                        self.region(each, inner_number, inner, at, holder)
         del values[start:]
-
-    def results(
-        self, block: Block, number: int, around: tuple[int, ...], place: Place | None
-    ) -> Iterator[Sequence[FoundConstant | None]]:
-        for index, op in enumerate(block.operations):
-            if op.name in self.names:
-                self.found.append(self.constant(Place(op, index, number, place), (*around, index)))
-                yield self.found[-1:]
-            elif op.results:
-                yield [None] * len(op.results)
-
-    def regions(self, place: Place, values: list[FoundConstant | None], position: tuple[int, ...]) -> None:
-        inner: list[FoundConstant | None] = [] if place.op.isolated else values
-        self.holders.append(RegionOp(place, position, len(inner)))
-        for number, region in enumerate(place.op.regions):
-            self.region(region, number, inner, position, place)
 
     def constant(self, place: Place, position: tuple[int, ...]) -> FoundConstant:
         op = place.op
@@ -385,13 +369,10 @@ class Constant:
         return f"tensor<{''.join(f'{size}x' for size in self.shape)}{self.element_type}>"
 
 
+@without_collection()
 def list_constants(artifact: Artifact, *, min_size: int = 0) -> list[Constant]:
     """In the order of the text."""
-    with without_collection():
-        return list(_listed(artifact, min_size))
-
-
-def _listed(artifact: Artifact, min_size: int) -> Iterator[Constant]:
+    listed = []
     first: dict[int, str] = {}
     # Of each value: its size, whether it is a splat, and its digest. Very many constants may share one.
     known: dict[int, tuple[int, bool, str]] = {}
@@ -402,17 +383,10 @@ def _listed(artifact: Artifact, min_size: int) -> Iterator[Constant]:
             known[found.value] = (size, *(tensor.identify() if size >= min_size else (False, "")))
         size, splat, digest = known[found.value]
         if size >= min_size:
-            yield Constant(
-                path=path,
-                shape=tensor.shape,
-                element_type=tensor.element,
-                bytes=size,
-                bytes_in_file=len(tensor.data),
-                splat=splat,
-                digest=digest,
-                uses=found.uses,
-                shared_with=None if shared is path else shared,
-            )
+            other = None if shared is path else shared
+            held = len(tensor.data)
+            listed.append(Constant(path, tensor.shape, tensor.element, size, held, splat, digest, found.uses, other))
+    return listed
 
 
 def named_constants(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final, Literal, get_args
 
 from vhlo_tools.artifact.numbering import FileNumbering, ValueNumbering
@@ -82,6 +82,8 @@ _LONGEST_ENTRY: Final = 1 << 16
 _DEEPEST: Final = 100
 _DIGITS: Final = 16
 _NAMES_SHOWN: Final = 4
+# What VHLO attributes begin with whose dialect goes without saying.
+_MARKS: Final = frozenset({"#vhlo", "#vhlo.bool_v1", "#vhlo.float_v1", "#vhlo.integer_v1", "#vhlo.string_v1"})
 
 
 class Describer:
@@ -91,30 +93,16 @@ class Describer:
     """
 
     def __init__(self, numbering: FileNumbering, *, digests: bool = True) -> None:
-        self._numbering = numbering
+        self.numbering = numbering
         self._digests = digests
         self._file = numbering.file
         self._printer = Printer(numbering.file)
-        self._types: dict[int, str] = {}
+        self.type = self._printer.short_type
 
     @classmethod
     def of_one(cls, file: File) -> Describer:
         """Return a describer of a file that is compared with no other, and of which no constant is read."""
         return cls(FileNumbering(file, ValueNumbering()), digests=False)
-
-    def type(self, index: int) -> str:
-        """Use StableHLO syntax, or VHLO syntax if that has no short form."""
-        # Signatures contain the same types many times.
-        found = self._types.get(index)
-        if found is None:
-            found = self._types[index] = self._type(index)
-        return found
-
-    def _type(self, index: int) -> str:
-        value = self._file.decode("type", index)
-        if value is not None and value.name == "tensor_v1" and value.encoding.code == 20:
-            return self._printer.builtin_tensor(index)[0]
-        return self._printer.type(index)
 
     def types(self, indices: Iterable[int]) -> str:
         return f"({', '.join(map(self.type, indices))})"
@@ -132,17 +120,17 @@ class Describer:
 
     def op(self, op: Operation) -> str:
         """Use the name in programs, with the types of the results."""
-        name = program_name(self._numbering.names[op.name])
+        name = program_name(self.numbering.name(op))
         return shortened(f"{name} : {', '.join(map(self.type, op.results))}" if op.results else name)
 
     def properties(self, op: Operation | Head) -> str | None:
         """Format properties of an unknown form as hexadecimal digits."""
-        own = self._numbering.opaque_properties(op)
+        own = self.numbering.opaque_properties(op)
         return None if own is None else shortened(f"0x{own.hex()}")
 
     def ops(self, ops: Iterable[Head]) -> str:
         """Return the number of ops, and the most frequent op names."""
-        counts = Counter(program_name(self._numbering.names[op.name]) for op in ops)
+        counts = Counter(program_name(self.numbering.name(op)) for op in ops)
         most = [f"{number} {name}" for name, number in counts.most_common(_NAMES_SHOWN)]
         if len(counts) > _NAMES_SHOWN:
             most.append("...")
@@ -150,7 +138,7 @@ class Describer:
         return f"{number} op{'s' if number > 1 else ''}: {', '.join(most)}" if counts else "no ops"
 
     def _attribute(self, index: int, depth: int) -> str:
-        value = self._numbering.decode("attribute", index)
+        value = self.numbering.decode("attribute", index)
         if depth > _DEEPEST:
             raise self._file.attributes[index].malformed(
                 f"attributes nest deeper than {_DEEPEST} levels, or in a cycle"
@@ -161,14 +149,19 @@ class Describer:
             return f"[{self._joined((('', each) for each in elements), depth)}]"
         if (held := self._file.dictionary(index)) is not None:
             return f"{{{self._joined(held.items(), depth)}}}"
-        if len(self._file.attributes[index].data) > _LONGEST_ENTRY:
-            data = view(self._file.attributes[index].data)
+        data = view(self._file.attributes[index].data)
+        if len(data) > _LONGEST_ENTRY:
             return f"{self.kind(index)}, {self._identity(data)}"
         if value is not None and value.name == "type_v1":
             return self.type(value.field("value"))
         if value is not None and value.dialect not in known_dialects():
             return self._fields(value, depth)
-        return _bare(self._printer.attribute(index))
+        # Without the redundant prefix of the dialect.
+        text = self._printer.attribute(index)
+        mark, _, body = text.partition("<")
+        if not text.endswith(">") or mark not in _MARKS:
+            return text
+        return body[:-1].partition(" ")[2] if mark == "#vhlo" else body[:-1]
 
     def _fields(self, value: Value, depth: int) -> str:
         """Format an attribute of another dialect by its fields."""
@@ -204,7 +197,7 @@ class Describer:
         if not self._digests and len(whole) > _LONGEST_ENTRY:
             # Finding its shortest form would read it.
             return f"{text}, {len(whole)} bytes"
-        data = self._numbering.elements(value)
+        data = self.numbering.elements(value)
         number = math.prod(shape) if len(shape) <= _DEEPEST else -1
         shown = element_texts(data, element, _MOST_ELEMENTS)
         if shown is None or number < 0:
@@ -222,16 +215,3 @@ def shortened(text: str) -> str:
     if len(text) <= _LONGEST:
         return text
     return f"{text[: _LONGEST - 40]}... (sha256 {digest(memoryview(text.encode()))[:_DIGITS]})"
-
-
-def _bare(text: str) -> str:
-    """Remove the redundant prefix of the dialect from an attribute of VHLO."""
-    if text.startswith("#vhlo<") and text.endswith(">"):
-        return text.removeprefix("#vhlo<").removesuffix(">").partition(" ")[2]
-    for name, mark in _MARKS.items():
-        if text.startswith(mark):
-            return text.removeprefix(mark).removesuffix(">") if text.endswith(">") else name
-    return text
-
-
-_MARKS: Final[Mapping[str, str]] = {name: f"#vhlo.{name}_v1<" for name in ("bool", "float", "integer", "string")}

@@ -90,13 +90,14 @@ class PlainReader:
         return Opaque(self._printer.type(index))
 
     def _array(self, value: Value) -> Array:
-        element = self._element(value.field("element"))
-        sizes = tuple(None if size == _DYNAMIC else size for size in value.field("shape"))
         # Only one of the two encodings of tensors has such an attribute.
         fields = {field.name for field in value.encoding.fields}
         held = self._file.decode("attribute", value.field("encoding")) if "encoding" in fields else None
         bounds = held.field("bounds") if held is not None and held.name == "type_extensions_v1" else ()
-        return Array.of_stablehlo(element, sizes, tuple(None if size == _DYNAMIC else size for size in bounds))
+        sizes, limits = (
+            tuple(None if size == _DYNAMIC else size for size in each) for each in (value.field("shape"), bounds)
+        )
+        return Array.of_stablehlo(self._element(value.field("element")), sizes, limits)
 
     def _element(self, index: int) -> str:
         """Cached, because arguments share few element types."""
@@ -122,7 +123,8 @@ class PlainReader:
         if isinstance(number, tuple):
             # Words of 64 bits, least significant first.
             number = number[0] if number else 0
-        bits = min(_bits(text), 8 * _WORD)
+        digits = text.lstrip("usi")
+        bits = min(int(digits), 8 * _WORD) if digits.isdigit() else 64
         number &= (1 << bits) - 1
         # There are integers of no bits.
         number -= (number >> max(bits - 1, 0)) << bits
@@ -143,11 +145,6 @@ class PlainReader:
         )
         # A single element represents all if they are equal.
         return numbers * number if len(numbers) == 1 else numbers if len(numbers) == number else None
-
-
-def _bits(element: str) -> int:
-    digits = element.lstrip("usi")
-    return int(digits) if digits.isdigit() else 64
 
 
 _PLAIN: Final[Mapping[str, Callable[[PlainReader, Value], Plain | None]]] = {
@@ -286,15 +283,13 @@ def replace_dictionaries(
     # Imported here because most programs are only read.
     from vhlo_tools.bytecode import change_attributes
 
+    vhlo, indices = tables.vhlo, []
     # If all dictionaries are empty, the library writes an empty array.
-    indices = tuple(_dictionary(tables, each) for each in dictionaries) if any(dictionaries) else ()
-    return change_attributes(file, tables, entry.op, {key: tables.vhlo("array_v1", indices)})
-
-
-def _dictionary(tables: Tables, held: Mapping[str, int]) -> int:
-    pairs = sorted(held.items(), key=lambda pair: pair[0].encode("utf-8", "surrogateescape"))
-    vhlo = tables.vhlo
-    return vhlo("dict_v1", tuple((vhlo("string_v1", tables.string(name)), each) for name, each in pairs))
+    for held in dictionaries if any(dictionaries) else ():
+        pairs = sorted(held.items(), key=lambda pair: pair[0].encode("utf-8", "surrogateescape"))
+        named = tuple((vhlo("string_v1", tables.string(name)), each) for name, each in pairs)
+        indices.append(vhlo("dict_v1", named))
+    return change_attributes(file, tables, entry.op, {key: vhlo("array_v1", tuple(indices))})
 
 
 # Reader and writer of the names of arguments and results of an artifact's entry function
@@ -318,7 +313,8 @@ def read_parameters(file: File, entry: EntryFunction, places: Places) -> tuple[N
 
 
 def read_results(entry: EntryFunction) -> tuple[NamedValue, ...]:
-    return tuple(NamedValue(_result_name(entry, attributes)) for attributes in entry.results)
+    held = (entry.reader.attribute(each[_RESULT]) if _RESULT in each else None for each in entry.results)
+    return tuple(NamedValue(name if isinstance(name, str) and name else None) for name in held)
 
 
 def write_names(file: File, parameters: Mapping[int, str], results: Mapping[int, str]) -> None:
@@ -330,7 +326,13 @@ def write_names(file: File, parameters: Mapping[int, str], results: Mapping[int,
     tables = Tables(file)
     for number, name in parameters.items():
         argument = block.arguments[number]
-        block.arguments[number] = argument._replace(location=_named(file, tables, name, argument.location))
+        held = file.decode("attribute", argument.location) if argument.location is not None else None
+        # The name replaces the one with which the location begins, if any.
+        child = held.field("child") if held is not None and held.name == "name" else argument.location
+        if child is None:
+            child = tables.builtin("unknown")
+        location = tables.builtin("name", tables.builtin("string", tables.string(name)), child)
+        block.arguments[number] = argument._replace(location=location)
     changed = [
         {**held, _RESULT: tables.vhlo("string_v1", tables.string(results[number]))} if number in results else held
         for number, held in enumerate(entry.results)
@@ -343,15 +345,6 @@ def _has(numbers: Mapping[int, str], values: Sequence[object]) -> bool:
     return all(0 <= number < len(values) for number in numbers)
 
 
-def _named(file: File, tables: Tables, name: str, location: int | None) -> int:
-    """The name replaces the one with which the location begins, if any."""
-    held = file.decode("attribute", location) if location is not None else None
-    child = held.field("child") if held is not None and held.name == "name" else location
-    if child is None:
-        child = tables.builtin("unknown")
-    return tables.builtin("name", tables.builtin("string", tables.string(name)), child)
-
-
 def _name(file: File, location: int | None) -> str | None:
     for _ in range(_DEEPEST_LOCATION):
         value = file.decode("attribute", location) if location is not None else None
@@ -362,9 +355,3 @@ def _name(file: File, location: int | None) -> str | None:
         held = value.field("locations") if value.name == "fused" else (value.field("callee"),)
         location = held[0] if held else None
     return None
-
-
-def _result_name(entry: EntryFunction, attributes: Mapping[str, int]) -> str | None:
-    index = attributes.get(_RESULT)
-    value = entry.reader.attribute(index) if index is not None else None
-    return value if isinstance(value, str) and value else None

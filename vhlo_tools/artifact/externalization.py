@@ -11,7 +11,7 @@ from typing import Final
 
 from vhlo_tools.artifact.artifact import Artifact
 from vhlo_tools.artifact.constants import FoundConstant, RegionOp, StoredTensor, find_constants, named_constants
-from vhlo_tools.artifact.entry_function import EntryFunction, functions_in
+from vhlo_tools.artifact.entry_function import functions_in
 from vhlo_tools.artifact.extraction import too_large, write_tensors
 from vhlo_tools.bytecode import (
     AttributeLayout,
@@ -140,10 +140,7 @@ _NAMES_SHOWN: Final = 8
 #: The attributes of ops that name functions.
 _CALLS: Final = ("callee", "called_computations", "decomposition")
 #: The attributes of a module with a value for each argument of its main function.
-_OF_ARGUMENTS: Final = (
-    "mhlo.xla_entry_computation_parameter_layouts",
-    "mhlo.xla_entry_computation_parameter_tiles",
-)
+_OF_ARGUMENTS: Final = ("mhlo.xla_entry_computation_parameter_layouts", "mhlo.xla_entry_computation_parameter_tiles")
 
 
 @dataclass(slots=True)
@@ -152,17 +149,10 @@ class SignatureEditor:
 
     file: File
     tables: Tables
-    function: EntryFunction
+    name: str
+    op: Operation
     holder: RegionOp  # place of the function's op
     entry: Block  # block of the function's arguments
-
-    @property
-    def name(self) -> str:
-        return self.function.name
-
-    @property
-    def op(self) -> Operation:
-        return self.function.op
 
     def set_types(self, kept: int, added: Sequence[int]) -> set[int]:
         """Set the types to those of the first ``kept`` arguments and ``added``; return attributes that the op lost."""
@@ -213,20 +203,18 @@ class SignatureEditor:
 
 def edit_signature(file: File, holders: Sequence[RegionOp], name: str) -> SignatureEditor:
     """Raise ``InvalidInputError`` if other code depends on the number of the function's arguments."""
-    named: dict[str, EntryFunction] = {}
+    named: dict[str, Operation] = {}
     for each in functions_in(file):
-        named.setdefault(each.name, each)
+        named.setdefault(each.name, each.op)
     if name not in named:
         others = ", ".join(f"@{other}" for other in islice(named, _NAMES_SHOWN))
         raise InvalidInputError(f"the program has no function @{name}; it has {others or 'none'}")
-    op = named[name].op
+    op = named[name]
     if len(op.regions) != 1 or not op.regions[0].blocks:
         raise InvalidInputError(f"the function @{name} has no body")
-    seen: set[tuple[int, int | None, int | None]] = set()
-    for head in heads_in(file.program):
-        if (head.name, head.properties, head.attributes) in seen:
-            continue
-        seen.add((head.name, head.properties, head.attributes))
+    # One of the heads that differ in types alone.
+    heads = {(head.name, head.properties, head.attributes): head for head in heads_in(file.program)}
+    for head in heads.values():
         if name in _called(file, head):
             raise InvalidInputError(f"@{name} is called by other functions, which would have to pass new arguments")
         if file.op_name(head.name) == "builtin.module":
@@ -237,7 +225,7 @@ def edit_signature(file: File, holders: Sequence[RegionOp], name: str) -> Signat
                     f"so its arguments cannot change"
                 )
     holder = next(each for each in holders if each.place.op is op)
-    editor = SignatureEditor(file, Tables(file), named[name], holder, op.regions[0].blocks[0])
+    editor = SignatureEditor(file, Tables(file), name, op, holder, op.regions[0].blocks[0])
     editor.check()
     return editor
 
@@ -318,17 +306,13 @@ def externalize(artifact: Artifact, *, min_size: int, function: str) -> External
     dropped = _move(entry, [found for _, found, _ in chosen])
     collect_garbage(file, entry.tables, dropped)
     sizes = {found.value: len(tensor.data) for _, found, tensor in chosen}
-    if kept := [size for index, size in sizes.items() if _is_value(file, index)]:
+    left = ((file.decode("attribute", index), size) for index, size in sizes.items())
+    if kept := [size for value, size in left if value is not None and value.name == "tensor_v1"]:
         notes.append(
             f"values that other attributes or functions also use, and that remain in the artifact: "
             f"{len(kept)}, {sum(kept)} bytes"
         )
     return Externalized(artifact.edited(file), record, tensors, tuple(notes))
-
-
-def _is_value(file: File, index: int) -> bool:
-    value = file.decode("attribute", index)
-    return value is not None and value.name == "tensor_v1"
 
 
 def _reason_to_stay(file: File, entry: SignatureEditor, found: FoundConstant, tensor: StoredTensor) -> str | None:

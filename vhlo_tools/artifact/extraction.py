@@ -69,29 +69,22 @@ def read_tensors(data: Chunk | bytearray, name: str) -> TensorFile:
     try:
         header = read_json(bytes(whole[8 : 8 + size]))
         metadata = header.pop("__metadata__", {})
-        return TensorFile(_checked_metadata(metadata), _tensors(header, whole[8 + size :]), name)
+        if not all(isinstance(value, str) for value in metadata.values()):
+            raise ValueError("its metadata values are not strings")
+        data = whole[8 + size :]
+        tensors = {}
+        end = 0
+        for tensor, entry in header.items():
+            start, stop = entry["data_offsets"]
+            if not isinstance(start, int) or not isinstance(stop, int) or not 0 <= start <= stop <= len(data):
+                raise ValueError(f"the tensor {tensor} is located at {start} to {stop} of {len(data)} bytes")
+            tensors[tensor] = data[start:stop]
+            end = max(end, stop)
+        if end != len(data):
+            raise ValueError(f"{len(data) - end} bytes follow the last tensor")
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise InvalidInputError(f"{name} is not a safetensors file, or is damaged: {error}") from error
-
-
-def _checked_metadata(metadata: Mapping[str, str]) -> Mapping[str, str]:
-    if not all(isinstance(value, str) for value in metadata.values()):
-        raise ValueError("its metadata values are not strings")
-    return metadata
-
-
-def _tensors(header: Mapping[str, Any], data: View) -> dict[str, View]:
-    tensors = {}
-    end = 0
-    for name, entry in header.items():
-        start, stop = entry["data_offsets"]
-        if not isinstance(start, int) or not isinstance(stop, int) or not 0 <= start <= stop <= len(data):
-            raise ValueError(f"the tensor {name} is located at {start} to {stop} of {len(data)} bytes")
-        tensors[name] = data[start:stop]
-        end = max(end, stop)
-    if end != len(data):
-        raise ValueError(f"{len(data) - end} bytes follow the last tensor")
-    return tensors
+    return TensorFile(metadata, tensors, name)
 
 
 # Extraction of constants as files for numpy and other readers
@@ -146,7 +139,10 @@ def extract(
     wanted = {path: tensor for path, tensor in tensors.items() if not only or path in only}
     is_one = output.suffix == ".safetensors"
     files = dict.fromkeys(wanted, output) if is_one else _files(wanted, output)
-    reasons = {path: _reason(tensor, is_one=is_one) for path, tensor in wanted.items()}
+    reasons = {path: too_large(tensor) for path, tensor in wanted.items()}
+    for path, tensor in wanted.items() if not is_one else ():
+        if reasons[path] is None and numpy_name(tensor.element) is None:
+            reasons[path] = f"numpy does not support {tensor.element}"
     written = {path: tensor for path, tensor in wanted.items() if reasons[path] is None}
     total = sum(tensor.bytes for tensor in written.values())
     if announce is not None:
@@ -155,25 +151,14 @@ def extract(
     if is_one:
         write_atomically(output, write_tensors(written, {}), force=force)
     else:
-        _write_files(written, files, force=force)
+        for path, tensor in written.items():
+            if isinstance(file := files[path], Path):
+                file.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(file, _npy(tensor), force=force)
     return [
         Extracted(path, files[path] if path in written else None, numpy_name(tensor.element), reasons[path])
         for path, tensor in wanted.items()
     ]
-
-
-def _write_files(tensors: Mapping[str, StoredTensor], files: Mapping[str, Place], *, force: bool) -> None:
-    for path, tensor in tensors.items():
-        file = files[path]
-        if isinstance(file, Path):
-            file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(file, _npy(tensor), force=force)
-
-
-def _reason(tensor: StoredTensor, *, is_one: bool) -> str | None:
-    """Return the reason why a tensor is not written."""
-    unknown = not is_one and numpy_name(tensor.element) is None
-    return too_large(tensor) or (f"numpy does not support {tensor.element}" if unknown else None)
 
 
 def _check_space(name: str, output: Place, total: int, max_size: int) -> None:

@@ -46,23 +46,60 @@ def container_findings(export: JaxExport, consumers: Iterable[Release]) -> list[
     Only consumers that are jax, or jaxlib for the jax that uses it, read such files.
     """
     found: list[Finding] = []
+    oldest = known_jax_releases()[0].release
     for consumer in consumers:
         if consumer.package in ("jax", "jaxlib"):
-            reader = _release_of(consumer)
-            found += [_too_old(consumer)] if reader is None else refusals(export, reader)
+            field = "release" if consumer.package == "jax" else "jaxlib"
+            known = [each for each in known_jax_releases() if getattr(each, field) == consumer.release]
+            # A consumer without a release of jax is older than every known one.
+            found += (
+                refusals(export, known[-1])
+                if known
+                else [
+                    _finding(
+                        "file",
+                        f"{consumer} reads no jax.export files: jax {oldest} is the first to read them",
+                        f"load it with jax {oldest} or later",
+                    )
+                ]
+            )
     return list(dict.fromkeys(found))
 
 
 def refusals(export: JaxExport, reader: JaxRelease) -> list[Finding]:
     """Return why a release of jax refuses a jax.export file, or fails to call its function."""
     found = []
-    for id_, value in _parts_of(export):
+    is_shardy = _SHARDY in Artifact(export.module).dialects
+    for id_, value in [*parts_of(export), *([("shardy", "")] if is_shardy else [])]:
         part = _parts().get((id_, value)) or _parts().get((id_, ""))
-        if part is not None and not _reads(reader, part):
-            found.append(_finding(part, reader))
-        elif part is None and id_ in _CLOSED and value.isdigit():
-            found.append(_unknown(id_, value, reader))
+        if part is not None:
+            found += _refusals_of(part, reader)
+        elif id_ in _CLOSED and value.isdigit():
+            what = f"no known release of jax reads the {id_.replace('_', ' ')} {value}"
+            message = f"jax {reader.release} {_FAILURES['load']}: {what}"
+            found.append(_finding(id_, message, "load it with the jax that wrote it"))
     return found
+
+
+def _refusals_of(part: JaxExportPart, reader: JaxRelease) -> list[Finding]:
+    numbers = _numbers()
+    number = numbers[reader.release]
+    if part.since is not None and number < numbers[part.since]:
+        rule, remedy = f"jax {part.since} is the first to read it", f"load it with jax {part.since} or later"
+    elif part.until is not None and number > numbers[part.until]:
+        rule = f"jax {part.until} is the last to read it"
+        remedy = (
+            f"export the function again with a newer jax, or set JAX_EXPORT_DESERIALIZE_EXPIRED_VERSIONS=1, or load it "
+            f"with jax {part.until} or older"
+        )
+    else:
+        return []
+    message = f"jax {reader.release} {_FAILURES[part.step]}: it has {part.title}; {rule}"
+    return [_finding(part.id, message, remedy)]
+
+
+def _finding(id_: str, message: str, remedy: str) -> Finding:
+    return Finding(f"jax_export_{id_}", "error", "encoding", message, remedy=f"{remedy}; or {_OUT}")
 
 
 def reading_jax(export: JaxExport, accepts: Callable[[Version], bool]) -> tuple[JaxRelease, ...]:
@@ -85,84 +122,18 @@ def first_writer(export: JaxExport) -> JaxRelease | None:
 
     The version of the artifact is ignored, because the artifact may have been moved since.
     """
-    for release in known_jax_releases():
-        if export.jax_version is not None:
-            if release.release == export.jax_version:
-                return release
+    known = known_jax_releases()
+    if export.jax_version is not None:
+        return next((each for each in known if each.release == export.jax_version), None)
+    telling = {part for each in known for part in each.always}
+    told = {id_ for id_, _ in parts_of(export) if id_ in telling}
+    versions = export.serialization_version, export.calling_convention_version
+    for release in known:
+        writes = versions == (release.serialization_version, release.calling_convention) and told <= {*release.always}
         # A release reads what it writes.
-        elif _writes(release, export) and not refusals(export, release):
+        if writes and not refusals(export, release):
             return release
     return None
-
-
-def _parts_of(export: JaxExport) -> Iterator[tuple[str, str]]:
-    yield from parts_of(export)
-    if _SHARDY in Artifact(export.module).dialects:
-        yield "shardy", ""
-
-
-def _release_of(consumer: Release) -> JaxRelease | None:
-    """``None`` if the consumer is older than every known release."""
-    field = "release" if consumer.package == "jax" else "jaxlib"
-    found = [each for each in known_jax_releases() if getattr(each, field) == consumer.release]
-    return found[-1] if found else None
-
-
-def _writes(release: JaxRelease, export: JaxExport) -> bool:
-    versions = (export.serialization_version, export.calling_convention_version)
-    if versions != (release.serialization_version, release.calling_convention):
-        return False
-    telling = {part for each in known_jax_releases() for part in each.always}
-    return all(id_ in release.always for id_, _ in parts_of(export) if id_ in telling)
-
-
-def _reads(reader: JaxRelease, part: JaxExportPart) -> bool:
-    numbers = _numbers()
-    number = numbers[reader.release]
-    return (part.since is None or number >= numbers[part.since]) and (
-        part.until is None or number <= numbers[part.until]
-    )
-
-
-def _finding(part: JaxExportPart, reader: JaxRelease) -> Finding:
-    too_old = part.since is not None and _numbers()[reader.release] < _numbers()[part.since]
-    if too_old:
-        rule, remedy = f"jax {part.since} is the first to read it", f"load it with jax {part.since} or later"
-    else:
-        rule = f"jax {part.until} is the last to read it"
-        remedy = (
-            f"export the function again with a newer jax, or set JAX_EXPORT_DESERIALIZE_EXPIRED_VERSIONS=1, or load it "
-            f"with jax {part.until} or older"
-        )
-    return Finding(
-        feature=f"jax_export_{part.id}",
-        level="error",
-        kind="encoding",
-        message=f"jax {reader.release} {_FAILURES[part.step]}: it has {part.title}; {rule}",
-        remedy=f"{remedy}; or {_OUT}",
-    )
-
-
-def _too_old(consumer: Release) -> Finding:
-    first = known_jax_releases()[0]
-    return Finding(
-        feature="jax_export_file",
-        level="error",
-        kind="encoding",
-        message=f"{consumer} reads no jax.export files: jax {first.release} is the first to read them",
-        remedy=f"load it with jax {first.release} or later; or {_OUT}",
-    )
-
-
-def _unknown(id_: str, value: str, reader: JaxRelease) -> Finding:
-    return Finding(
-        feature=f"jax_export_{id_}",
-        level="error",
-        kind="encoding",
-        message=f"jax {reader.release} {_FAILURES['load']}: no known release of jax reads the "
-        f"{id_.replace('_', ' ')} {value}",
-        remedy=f"load it with the jax that wrote it; or {_OUT}",
-    )
 
 
 @cache
@@ -286,9 +257,18 @@ class JaxContainer:
             MalformedArtifactError: If the file is damaged.
             InvalidProgramError: If the result would be larger than a jax.export file can be.
         """
-        changed = _changed(self._artifacts, change)
+        changed: list[Artifact] = []
+        errors: list[DowngradeError] = []
+        for artifact in self._artifacts:
+            try:
+                changed.append(_same_signature(artifact, change(artifact)))
+            except DowngradeError as error:
+                errors.append(error)
+        if errors:
+            summary = "; ".join(error.summary for error in errors)
+            raise DowngradeError(summary, [finding for error in errors for finding in error.findings])
         same = copy(self)
-        same._artifacts = changed
+        same._artifacts = tuple(changed)
         same._chunks = replace_modules(self._data, lambda number, _: changed[number].chunks)
         return same
 
@@ -366,18 +346,3 @@ def _same_signature(before: Artifact, after: Artifact) -> Artifact:
             ],
         )
     return after
-
-
-def _changed(artifacts: Sequence[Artifact], change: Callable[[Artifact], Artifact]) -> tuple[Artifact, ...]:
-    """If any change is refused, raise one error with the findings of all."""
-    changed: list[Artifact] = []
-    errors: list[DowngradeError] = []
-    for artifact in artifacts:
-        try:
-            changed.append(_same_signature(artifact, change(artifact)))
-        except DowngradeError as error:
-            errors.append(error)
-    if errors:
-        summary = "; ".join(error.summary for error in errors)
-        raise DowngradeError(summary, [finding for error in errors for finding in error.findings])
-    return tuple(changed)

@@ -77,6 +77,10 @@ def _contents_of(artifact: Artifact) -> dict[str, Any]:
     """Return what a :class:`Manifest` says of a program, by the names of its attributes."""
     requirements, inventory = artifact.requirements(), artifact.inventory()
     main = next((each for each in inventory.functions if each.name == _ENTRY), None)
+    constants = list(enumerate(list_constants(artifact, min_size=LARGE)))
+    if len(constants) > MOST_CONSTANTS:
+        # Of equal size, the first; then again in the order of the program.
+        constants = sorted(nlargest(MOST_CONSTANTS, constants, key=lambda item: (item[1].bytes, -item[0])))
     return {
         "producer": artifact.producer,
         "version": str(artifact.version),
@@ -88,16 +92,8 @@ def _contents_of(artifact: Artifact) -> dict[str, Any]:
         "signature": Signature(main.arguments, main.results) if main else None,
         "aliases": inventory.aliases,
         "donors": inventory.donors,
-        "constants": _large_constants(artifact),
+        "constants": tuple(ConstantDigest(each.path, each.type, each.bytes, each.digest) for _, each in constants),
     }
-
-
-def _large_constants(artifact: Artifact) -> tuple[ConstantDigest, ...]:
-    found = list(enumerate(list_constants(artifact, min_size=LARGE)))
-    if len(found) > MOST_CONSTANTS:
-        # Of equal size, the first; then again in the order of the program.
-        found = sorted(nlargest(MOST_CONSTANTS, found, key=lambda item: (item[1].bytes, -item[0])))
-    return tuple(ConstantDigest(each.path, each.type, each.bytes, each.digest) for _, each in found)
 
 
 # A manifest: the description of a file with an artifact, as JSON of which every byte is determined
@@ -228,8 +224,11 @@ class Manifest:
         if len(data) > _LARGEST:
             raise ManifestError(f"{name} has {len(data)} bytes: a manifest has at most {_LARGEST}")
         held = bytes(data)
+        # Imported here because a file without a manifest needs it not; its errors are ValueErrors.
+        import msgspec
+
         try:
-            found = _converted(_entries(held))
+            found = msgspec.convert(_entries(held), Manifest)
         except ValueError as error:
             raise ManifestError(
                 f"{name} is not a manifest that can be used: {printable(str(error))}; {_AGAIN}"
@@ -244,8 +243,8 @@ class Manifest:
     def encode(self) -> bytes:
         """Return the contents of its file, which are the same for equal manifests."""
         entries = {"vhlo_manifest": SCHEMA, **asdict(self)}
-        text = json.dumps({**entries, "checksum": _checksum(entries)}, indent=2)
-        return f"{text}\n".encode("ascii")
+        checksum = hashlib.sha256(json.dumps(entries, indent=2).encode("ascii")).hexdigest()
+        return f"{json.dumps({**entries, 'checksum': checksum}, indent=2)}\n".encode("ascii")
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
         """Write it to a file, completely or not at all.
@@ -315,20 +314,6 @@ def _entries(data: bytes) -> dict[str, Any]:
     if missing := [each for each in names if each not in found]:
         raise ValueError(f"the key {missing[0]!r} is missing")
     return found
-
-
-def _converted(entries: dict[str, Any]) -> Manifest:
-    # Imported here because a file without a manifest needs it not.
-    import msgspec
-
-    try:
-        return msgspec.convert(entries, Manifest)
-    except msgspec.ValidationError as error:
-        raise ValueError(str(error)) from error
-
-
-def _checksum(entries: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(entries, indent=2).encode("ascii")).hexdigest()
 
 
 @cache

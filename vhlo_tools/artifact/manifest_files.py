@@ -112,10 +112,12 @@ def check_manifest(
     ``path`` is ``None`` for bytes of no file; ``contents`` compares the statements about the program too.
     """
     called = name or (str(path) if path is not None else "the input")
-    if manifest is False:
-        return ManifestCheck("none", called)
     if manifest is None or isinstance(manifest, bool | str | PathLike) or is_path(manifest):
-        where = place(manifest) if is_path(manifest) else _manifest_beside(path, called, required=manifest is True)
+        where: Place | None = None
+        if is_path(manifest):
+            where = place(manifest)
+        elif manifest is not False:
+            where = _manifest_beside(path, called, required=manifest is True)
         if where is None:
             return ManifestCheck("none", called)
         shown, expected = str(where), _loaded(where)
@@ -160,15 +162,12 @@ def manifest_finding(path: str, digest: bytes | None) -> Finding | None:
         found = read_bytes(place(path)) if digest is None else None
         if found is not None and not (differences := expected.verify(found, contents=False)):
             return None
-        what = "; ".join(map(str, differences)) if found is not None else _digests(expected, digest)
+        unlike = f"sha256: expected {expected.sha256}, found {digest.hex() if digest else 'none'}"
+        what = unlike if found is None else "; ".join(map(str, differences))
     except ManifestError as error:
         return Finding("manifest_unreadable", "error", "manifest", str(error).replace("\n", " "), remedy=_REMEDY)
     message = f"{path} is not the file that its manifest {beside} describes: {what}"
     return Finding("manifest_differs", "error", "manifest", message, remedy=_REMEDY)
-
-
-def _digests(expected: Manifest, digest: bytes | None) -> str:
-    return f"sha256: expected {expected.sha256}, found {digest.hex() if digest else 'none'}"
 
 
 def _loaded(where: Place) -> Manifest:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
 from vhlo_tools.bytecode import (
     Block,
     ByteReader,
-    Entry,
     Extra,
     File,
     Head,
@@ -29,8 +27,7 @@ from vhlo_tools.bytecode import (
 )
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.files import View, slices, view
-from vhlo_tools.records import dataclass
-from vhlo_tools.spec import EntryKind, Field, PropertySlot, foreign_encodings, property_slots
+from vhlo_tools.spec import EntryKind, PropertySlot, foreign_encodings, property_slots
 
 # Align two sequences by the shortest edit script
 #
@@ -52,25 +49,18 @@ def align(one: Sequence[Hashable], other: Sequence[Hashable], *, most_edits: int
         start += 1
     while end < shorter - start and one[-1 - end] == other[-1 - end]:
         end += 1
-    middle = _myers(one[start : len(one) - end], other[start : len(other) - end], most_edits)
+    # An element of one side only is an edit in any case; searching for it would cost the square of the number of edits.
+    there, here = set(other[start : len(other) - end]), set(one[start : len(one) - end])
+    left = [i for i in range(start, len(one) - end) if one[i] in there]
+    right = [j for j in range(start, len(other) - end) if other[j] in here]
+    middle = _path([one[i] for i in left], [other[j] for j in right], most_edits)
     if middle is None:
         return None
     return [
         *((i, i) for i in range(start)),
-        *((start + i, start + j) for i, j in middle),
+        *((left[i], right[j]) for i, j in middle),
         *((len(one) - i, len(other) - i) for i in range(end, 0, -1)),
     ]
-
-
-def _myers(one: Sequence[Hashable], other: Sequence[Hashable], most_edits: int) -> Pairs | None:
-    if not one or not other:
-        return []
-    # An element of one side only is an edit in any case; searching for it would cost the square of the number of edits.
-    there, here = set(other), set(one)
-    left = [i for i, each in enumerate(one) if each in there]
-    right = [j for j, each in enumerate(other) if each in here]
-    pairs = _path([one[i] for i in left], [other[j] for j in right], most_edits)
-    return None if pairs is None else [(left[i], right[j]) for i, j in pairs]
 
 
 def _path(one: Sequence[Hashable], other: Sequence[Hashable], most_edits: int) -> Pairs | None:
@@ -117,32 +107,6 @@ def common_prefix(one: array[int], other: array[int]) -> int:
         else:
             step //= 2
     return same
-
-
-@dataclass(slots=True)
-class Script:
-    """The alignment of the ops of two blocks."""
-
-    same: int = 0  # the number of ops with which both begin, equal with their operands
-    pairs: Pairs = field(default_factory=list)  # positions of corresponding ops behind these
-    unlike: list[tuple[range, range]] = field(default_factory=list)  # ranges with too few matches for an alignment
-
-    def merged(self, size_a: int, size_b: int) -> Iterator[tuple[int | range | None, int | range | None]]:
-        """Yield positions behind :attr:`same` in order: a pair of ops, an op of one side, or two unaligned ranges."""
-        at_i = at_j = self.same
-        stops = sorted(
-            [*((i, j, i + 1, j + 1) for i, j in self.pairs)]
-            + [(gone.start, come.start, gone.stop, come.stop) for gone, come in self.unlike]
-        )
-        ranges = {(gone.start, come.start): (gone, come) for gone, come in self.unlike}
-        for i, j, stop_i, stop_j in [*stops, (size_a, size_b, size_a, size_b)]:
-            yield from ((each, None) for each in range(at_i, i))
-            yield from ((None, each) for each in range(at_j, j))
-            if (i, j) in ranges:
-                yield ranges[i, j]
-            elif i < stop_i:
-                yield i, j
-            at_i, at_j = stop_i, stop_j
 
 
 def paired(one: Sequence[int], other: Sequence[int]) -> Pairs:
@@ -198,15 +162,12 @@ class ValueNumbering:
 
 
 class FileNumbering:
-    """The contents of one file, by numbers that are shared with the other file.
-
-    ``renamed`` has the numbers of function names that differ in the other file, with the number to use for both.
-    """
+    """The contents of one file, by numbers that are shared with the other file."""
 
     def __init__(self, file: File, numbers: ValueNumbering) -> None:
         self.file = file
         self.numbers = numbers
-        self.renamed: dict[int, int] = {}
+        self._renamed: dict[int, int] = {}
         self.names: list[str] = [file.op_name(index) for index in range(len(file.dialects.ops))]
         self._name_numbers = [numbers.of(("op", name)) for name in self.names]
         self._entries: dict[tuple[EntryKind, int], int] = {}
@@ -219,6 +180,10 @@ class FileNumbering:
         self._depth = 0
 
     # Attributes and types
+
+    def name(self, op: Operation | Head) -> str:
+        """The name has its dialect and version."""
+        return self.names[op.name]
 
     def attribute(self, index: int) -> int:
         """Locations are attributes."""
@@ -241,7 +206,12 @@ class FileNumbering:
             self._depth += 1
             try:
                 value = self.decode(kind, index)
-                own = (self._opaque(entry),) if value is None else self._value(value)
+                if value is not None:
+                    own = self._value(value)
+                elif entry.custom:
+                    own = (True, self._of_own_making(view(entry.data)))
+                else:
+                    own = (False, bytes(entry.data))
             finally:
                 self._depth -= 1
             content = (kind, self.file.dialect(entry.dialect), *own)
@@ -254,9 +224,6 @@ class FileNumbering:
         entry = (self.file.attributes if kind == "attribute" else self.file.types)[index]
         foreign = foreign_encodings(self.file.dialect(entry.dialect)) if value is None and kind == "attribute" else None
         return decode_entry(self.file, kind, entry, foreign) if foreign else value
-
-    def _opaque(self, entry: Entry) -> Hashable:
-        return entry.custom, self._of_own_making(view(entry.data)) if entry.custom else bytes(entry.data)
 
     def _of_own_making(self, data: View) -> Hashable:
         """Return a key for bytes in an unknown encoding: the bytes, and everything to which they may refer.
@@ -301,8 +268,15 @@ class FileNumbering:
             ranged = value.name == "file_line_col_range"
             numbers = value.field("lines_and_columns") if ranged else (value.field("line"), value.field("column"))
             return "file_line_col", self.attribute(value.field("file")), tuple(numbers)
-        fields = zip(value.encoding.fields, value.fields, strict=True)
-        return value.name, tuple((field.name, self._field(field, content)) for field, content in fields)
+        parts: list[Hashable] = []
+        for field, content in zip(value.encoding.fields, value.fields, strict=True):
+            if field.is_list:
+                items = [self._plain(field.kind, each) for each in content]
+                # The pairs of a dictionary are unordered.
+                parts.append((field.name, frozenset(items) if field.kind == "pair" else tuple(items)))
+            else:
+                parts.append((field.name, self._plain(field.kind, content)))
+        return value.name, tuple(parts)
 
     def elements(self, value: Value) -> View:
         """Return the elements of a dense tensor in the form of :func:`shortest_form`."""
@@ -316,13 +290,6 @@ class FileNumbering:
         if element is not None and element.name in ("complex_v1", "complex"):
             parts, index = 2, element.field("element")
         return shortest_form(data, tensor.field("shape"), parts * bits_of(self.file, index))
-
-    def _field(self, field: Field, content: Any) -> Hashable:
-        if not field.is_list:
-            return self._plain(field.kind, content)
-        items = [self._plain(field.kind, each) for each in content]
-        # The pairs of a dictionary are unordered.
-        return frozenset(items) if field.kind == "pair" else tuple(items)
 
     def _plain(self, kind: str, content: Any) -> Hashable:
         match kind:
@@ -338,15 +305,11 @@ class FileNumbering:
             case "blob":
                 return self.numbers.of_blob(view(content))
             case "resource":
-                return self._resource(content)
+                held = [each for group in self.file.resources if not group.external for each in group.resources]
+                if content < len(held):
+                    return self.file.strings[held[content].key], self.numbers.of_blob(view(held[content].data))
         plain: Hashable = content
         return plain
-
-    def _resource(self, index: int) -> Hashable:
-        held = [each for group in self.file.resources if not group.external for each in group.resources]
-        if index >= len(held):
-            return index
-        return self.file.strings[held[index].key], self.numbers.of_blob(view(held[index].data))
 
     # Ops
 
@@ -390,14 +353,12 @@ class FileNumbering:
     def named(self, name: str, index: int) -> int:
         """Return the number of the attribute ``name`` of an op, with renamed functions replaced."""
         number = self.attribute(index)
-        if not self.renamed or name not in SYMBOLS:
+        if not self._renamed or name not in SYMBOLS:
             return number
-        elements = self.file.elements(index)
-        if elements is not None:
-            names = [self.attribute(each) for each in elements]
-            if any(each in self.renamed for each in names):
-                return self.numbers.of(("renamed", tuple(self.renamed.get(each, each) for each in names)))
-        return self.renamed.get(number, number)
+        names = [self.attribute(each) for each in self.file.elements(index) or ()]
+        if any(each in self._renamed for each in names):
+            return self.numbers.of(("renamed", tuple(self._renamed.get(each, each) for each in names)))
+        return self._renamed.get(number, number)
 
     def attributes_key(self, op: Operation | Head, *, blind: bool = False) -> int:
         """Return one number for all attributes; if ``blind``, without the names of functions that the op calls."""
@@ -414,7 +375,10 @@ class FileNumbering:
     def op(self, head: Head, extra: Extra, *, blind: bool = False) -> int:
         """Return the number of an op with its regions, but without its operands and locations."""
         inner = tuple(
-            tuple((self._arguments(block), self.block(block, blind=blind).tobytes()) for block in region.blocks)
+            tuple(
+                (self.types(tuple([each.type for each in block.arguments])), self.block(block, blind=blind).tobytes())
+                for block in region.blocks
+            )
             for region in extra.regions
         )
         name = self._name_numbers[head.name]
@@ -435,11 +399,9 @@ class FileNumbering:
             self._blocks[key] = found
         return self._blocks[key]
 
-    def forget_blocks(self) -> None:
-        """Clear the cached numbers of ops, after a change of :attr:`renamed`."""
+    def rename(self, renamed: dict[int, int]) -> None:
+        """Use other numbers for functions: by the number of a name, that of its name in the other file."""
+        self._renamed = renamed
         self._blocks.clear()
         self._kinds.clear()
         self._attribute_keys.clear()
-
-    def _arguments(self, block: Block) -> Hashable:
-        return self.types(tuple(argument.type for argument in block.arguments))

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final, cast, get_args
+from typing import Final, get_args
 
 from vhlo_tools.artifact.artifact import Artifact
 from vhlo_tools.artifact.constants import Form, StoredTensor, element_size, find_constants, pack, structure_of
 from vhlo_tools.artifact.externalization import Moved, Provenance, SignatureEditor, edit_signature
 from vhlo_tools.artifact.extraction import TensorFile
 from vhlo_tools.bytecode import (
-    Block,
     Entry,
     File,
     Operation,
     OpName,
     Printer,
-    UseListOrder,
     Values,
     collect_garbage,
     read_orders,
@@ -84,9 +82,12 @@ def _value_of(moved: Moved, weights: TensorFile) -> View:
         raise InvalidInputError(
             f"{moved.tensor} in {weights.name} has {len(found)} bytes: expected {whole.bytes} of {moved.type}"
         )
-    data = _held_as(moved, found)
-    tensor = None if data is None else replace(whole, form=cast(Form, moved.form), data=data)
-    if tensor is None or tensor.identify()[1] != moved.digest:
+    try:
+        tensor = _in_form(whole, moved)
+        is_equal = tensor.identify()[1] == moved.digest
+    except ValueError:
+        is_equal = False
+    if not is_equal:
         raise InvalidInputError(
             f"{moved.tensor} in {weights.name} contains other elements than those externalized from {moved.path}: "
             f"expected SHA-256 {moved.digest}"
@@ -94,28 +95,23 @@ def _value_of(moved: Moved, weights: TensorFile) -> View:
     return tensor.data
 
 
-def _held_as(moved: Moved, found: View) -> View | None:
-    """Return a value in its former form; ``None`` if it cannot have this form."""
+def _in_form(whole: StoredTensor, moved: Moved) -> StoredTensor:
+    """Return a value in its former form; raise ``ValueError`` if it cannot have this form."""
     if moved.form == "packed":
-        try:
-            return pack(found)
-        except ValueError:
-            return None
-    if moved.form == "splat":
-        data = memoryview(bytes.fromhex(moved.splat))
-        size = element_size(moved.element) or 0
-        fits = len(data) == size and StoredTensor(moved.element, size, moved.shape, "splat", data).holds(found)
-        return data if fits else None
-    return found
+        return replace(whole, form="packed", data=pack(whole.data))
+    if moved.form == "whole":
+        return whole
+    splat = replace(whole, form="splat", data=memoryview(bytes.fromhex(moved.splat)))
+    if len(splat.data) != splat.size or not splat.holds(whole.data):
+        raise ValueError("its elements differ")
+    return splat
 
 
 def _add_values(file: File, entry: SignatureEditor, record: Provenance) -> dict[_Key, int]:
     """Add an attribute without elements for each value, and return their indices."""
     encoding = next(each for each in encodings_of("vhlo", "attribute").values() if each.name == "tensor_v1")
-    dialect = next(
-        (index for index in range(len(file.dialects.names)) if file.dialect(index) == "vhlo"), len(file.dialects.names)
-    )
-    if dialect == len(file.dialects.names):
+    dialect = next((index for index in range(len(file.dialects.names)) if file.dialect(index) == "vhlo"), None)
+    if dialect is None:
         raise MalformedArtifactError("the file does not declare the dialect vhlo", section="dialect")
     printer = Printer(file)
     indices: dict[_Key, int] = {}
@@ -147,7 +143,7 @@ def _move(file: File, entry: SignatureEditor, record: Provenance, indices: Mappi
         op = Operation(op_name, location, results=(argument.type,))
         index = indices[each.tensor, each.form, each.splat]
         op.properties, op.attributes = layout.write({"value": index}, {}, slots, op)
-        op.use_lists = _orders_of(orders, each.argument)
+        op.use_lists = tuple(order._replace(value=None) for order in orders if order.value == each.argument)
         values.of(op).append(token)
         made.append((each, op))
     for each, op in made:
@@ -159,24 +155,20 @@ def _move(file: File, entry: SignatureEditor, record: Provenance, indices: Mappi
     return entry.set_types(record.arguments, ())
 
 
-def _orders_of(orders: list[UseListOrder], argument: int) -> tuple[UseListOrder, ...]:
-    return tuple(order._replace(value=None) for order in orders if order.value == argument)
-
-
 def _insert(function: Operation, position: tuple[int, ...], op: Operation, what: str) -> None:
     """Insert ``op`` at the former position of a constant; constants earlier in the text are already in place."""
-    holder, block = function, Block()
+    holder = function
     for at in range(0, len(position), 3):
         region, number, index = position[at : at + 3]
-        if region >= len(holder.regions) or number >= len(holder.regions[region].blocks):
+        blocks = holder.regions[region].blocks if region < len(holder.regions) else []
+        ops = blocks[number].operations if number < len(blocks) else None
+        is_last = at + 3 == len(position)
+        if ops is None or index > len(ops) - (not is_last):
             raise InvalidInputError(f"there is no location for {what}: the weights belong to another artifact")
-        block = holder.regions[region].blocks[number]
-        last = at + 3 == len(position)
-        if index > len(block.operations) - (not last):
-            raise InvalidInputError(f"there is no location for {what}: the weights belong to another artifact")
-        if not last:
-            holder = block.operations[index]
-    block.operations.insert(position[-1], op)
+        if is_last:
+            ops.insert(index, op)
+        else:
+            holder = ops[index]
 
 
 def _name_of_constants(file: File, entry: SignatureEditor) -> int:

@@ -10,7 +10,6 @@ from vhlo_tools.bytecode import (
     PROPERTIES_SINCE,
     AttributeLayout,
     Attributes,
-    Block,
     File,
     Head,
     Operation,
@@ -28,7 +27,6 @@ from vhlo_tools.findings import Finding
 from vhlo_tools.records import dataclass
 from vhlo_tools.spec import (
     OpVersion,
-    Structure,
     bytecode_version_of,
     downgrade,
     encodings_of,
@@ -89,15 +87,10 @@ def with_plain_locations(file: File, target: Version) -> bytes | None:
 
 def locate_arguments(file: File, tables: Tables) -> None:
     """Add a location to every block argument without one, if the version of the format requires it."""
-    if file.version >= OPTIONAL_LOCATIONS_SINCE:
-        return
-    for block in blocks_in(file.ir):
-        if any(argument.location is None for argument in block.arguments):
-            unknown = tables.builtin("unknown")
-            block.arguments = [
-                argument._replace(location=unknown) if argument.location is None else argument
-                for argument in block.arguments
-            ]
+    for block in blocks_in(file.ir) if file.version < OPTIONAL_LOCATIONS_SINCE else ():
+        for number, argument in enumerate(block.arguments):
+            if argument.location is None:
+                block.arguments[number] = argument._replace(location=tables.builtin("unknown"))
 
 
 # Retarget a file: its ops by the steps of the specification, its layout by its bytecode version
@@ -113,9 +106,7 @@ def retarget_file(file: File, target: Version) -> list[Finding]:
     tables = Tables(file)
     layout = AttributeLayout(file, tables, in_properties=bytecode_version_of(target) >= PROPERTIES_SINCE)
     dropped = _Ops(file, target, tables, layout).move()
-    findings = []
-    if target < known_feature("range_locations").introduced:
-        findings += make_locations_plain(file, target)
+    findings = make_locations_plain(file, target) if target < known_feature("range_locations").introduced else []
     file.version = bytecode_version_of(target)
     locate_arguments(file, tables)
     if dropped:
@@ -155,7 +146,8 @@ class _Ops:
         self._moves = {index: move for index in names if (move := self._move_of(file.op_name(index))) is not None}
         # Names change afterwards, because they determine how attributes are stored.
         if self._moves or self._layout.moves:
-            visit(file.ir, self._operation, _ignored, self._is_wanted, once=self._is_alike, for_editing=True)
+            # Block arguments are the same in all versions.
+            visit(file.ir, self._operation, self._is_wanted, once=self._is_alike, for_editing=True)
             self._change_alike()
         for index, move in self._moves.items():
             renamed = replace(file.dialects.ops[index], name=self._tables.string(move.to.name))
@@ -235,11 +227,5 @@ class _Ops:
             raise self._file.attributes[op.location].malformed(f"vhlo.{move.version.name}: {error}") from error
         kept = {name: index for name, index in inherent.items() if after.get(name) is before.attributes[name]}
         self._dropped.update(index for name, index in inherent.items() if name not in kept)
-        return {name: kept[name] if name in kept else self._new(value) for name, value in after.items()}
-
-    def _new(self, value: Structure) -> int:
-        return self._tables.structure("attribute", value)
-
-
-def _ignored(block: Block, around: Place | None) -> None:
-    """Block arguments are the same in all versions."""
+        new = self._tables.structure
+        return {name: kept[name] if name in kept else new("attribute", value) for name, value in after.items()}

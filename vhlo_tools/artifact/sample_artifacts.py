@@ -73,11 +73,7 @@ class _Builder:
         return encode(self._file)
 
     def _vhlo(
-        self,
-        name: str,
-        attributes: Mapping[str, Structure],
-        operands: Sequence[int] = (),
-        results: Sequence[int] = (),
+        self, name: str, attributes: Mapping[str, Structure], operands: Sequence[int] = (), results: Sequence[int] = ()
     ) -> Operation:
         slots = property_slots(f"vhlo.{name}")
         if slots is None or {slot.name for slot in slots} != attributes.keys():

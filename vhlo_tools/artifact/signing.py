@@ -101,9 +101,9 @@ def sign(path: _Path, signer: KeySigner | CertificateSigner, *, force: bool = Fa
         with _explained("it cannot be signed"):
             config = signing.Config()
             if isinstance(signer, KeySigner):
-                config.use_elliptic_key_signer(
-                    private_key=_file(signer.private_key), password=_encoded(signer.password)
-                )
+                # The library's annotation says text for the password; what it calls takes bytes.
+                password: Any = None if signer.password is None else signer.password.encode()
+                config.use_elliptic_key_signer(private_key=_file(signer.private_key), password=password)
             else:
                 config.use_certificate_signer(
                     private_key=_file(signer.private_key),
@@ -182,11 +182,6 @@ def _file(path: _Path) -> Path:
     found = Path(path)
     with found.open("rb"):
         return found
-
-
-def _encoded(password: str | None) -> Any:
-    # The library's annotation says text; what it calls takes bytes.
-    return None if password is None else password.encode()
 
 
 @contextmanager

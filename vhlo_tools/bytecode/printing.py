@@ -83,6 +83,7 @@ class Printer:
     def __init__(self, file: File) -> None:
         self.file = file
         self._texts: dict[tuple[EntryKind, int], str] = {}
+        self._short_types: dict[int, str] = {}
         self._depth = 0
         # A byte of a string or a constant is printed as up to three characters.
         self._longest = _LONGEST + 4 * sum(section.size for section in file.sections)
@@ -198,6 +199,15 @@ class Printer:
         element = self.builtin_element(value.field("element"))
         shape = value.field("shape")
         return f"tensor<{_shape(shape)}{element}>", shape, element
+
+    def short_type(self, index: int) -> str:
+        """Return a type in StableHLO syntax, or in VHLO syntax if that has no short form."""
+        # Few types have many arguments: of a thousand functions of 600 arguments, in 1.3 MB, each was printed anew.
+        if index not in self._short_types:
+            value = self.file.decode("type", index)
+            is_short = value is not None and value.name == "tensor_v1" and value.encoding.code == 20
+            self._short_types[index] = self.builtin_tensor(index)[0] if is_short else self.type(index)
+        return self._short_types[index]
 
     def dense(self, value: Value) -> str:
         text, shape, element = self.builtin_tensor(value.field("type"))

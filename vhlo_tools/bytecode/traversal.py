@@ -26,9 +26,9 @@ class Place(NamedTuple):
 def visit(
     block: Block,
     operation: Callable[[Place, list[int]], None],
-    arguments: Callable[[Block, Place | None], None],
     wanted: Callable[[Head], bool] = lambda head: True,
     *,
+    arguments: Callable[[Block, Place | None], None] | None = None,
     once: Callable[[Head], bool] = lambda head: False,
     for_editing: bool = False,
 ) -> None:
@@ -45,7 +45,7 @@ class _PlaceWalk:
     def __init__(
         self,
         operation: Callable[[Place, list[int]], None],
-        arguments: Callable[[Block, Place | None], None],
+        arguments: Callable[[Block, Place | None], None] | None,
         wanted: Callable[[Head], bool],
         once: Callable[[Head], bool],
         for_editing: bool,
@@ -59,7 +59,7 @@ class _PlaceWalk:
         self._answers: dict[Head, bool] = {}
 
     def block(self, block: Block, values: list[int], region: int, around: Place | None) -> None:
-        if block.arguments:
+        if block.arguments and self._arguments is not None:
             self._arguments(block, around)
         rows = block.rows
         called = self._called(rows)

@@ -11,18 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from vhlo_tools.bytecode import (
-    Block,
-    File,
-    Head,
-    Operation,
-    Place,
-    Places,
-    blocks_in,
-    heads_in,
-    program_name,
-    visit,
-)
+from vhlo_tools.bytecode import Block, File, Head, Operation, Place, Places, blocks_in, heads_in, program_name, visit
 from vhlo_tools.compat.uses import Found, Introductions, Name, OpFacts, OpUses, Use, facts_of, in_order, use_of
 from vhlo_tools.findings import SourceLocation
 from vhlo_tools.records import dataclass
@@ -142,7 +131,7 @@ class Survey:
         def wanted(head: Head) -> bool:
             return looks[head.name] or (everywhere and (head.properties is not None or head.attributes is not None))
 
-        visit(self._file.program, operation, arguments, wanted, once=once)
+        visit(self._file.program, operation, wanted, arguments=arguments, once=once)
         if any(each[0] or each[1] for each in alike.values()):
             for head, count in heads_in(self._file.program).items():
                 if head in alike:
@@ -229,7 +218,7 @@ class Survey:
             return (), ()
         self._ranges = any(name.kind == "encoding" for name in self.names)
         self._everywhere = bool(self.names)
-        visit(self._file.program, self._operation, self._arguments, self._is_walked)
+        visit(self._file.program, self._operation, self._is_walked, arguments=self._arguments)
         written, read = (tuple(self._counted(counts)) for counts in self._counts)
         seen = {use.what for use in read}
         missing = (

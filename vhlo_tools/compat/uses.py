@@ -50,12 +50,7 @@ class Structures:
         self._depth = 0
 
     def operation(
-        self,
-        name: str,
-        attributes: Mapping[str, int],
-        operands: Sequence[int],
-        results: Sequence[int],
-        regions: int,
+        self, name: str, attributes: Mapping[str, int], operands: Sequence[int], results: Sequence[int], regions: int
     ) -> OpStructure:
         return OpStructure(
             name,
@@ -146,7 +141,7 @@ def custom_call_notes(file: File, name: str) -> list[Finding]:
         known = found.get(finding)
         found[finding] = replace(known, count=known.count + 1) if known else replace(finding, path=places.path(place))
 
-    visit(file.program, note, lambda block, around: None, lambda head: head.name in ops)
+    visit(file.program, note, lambda head: head.name in ops)
     return list(found.values())
 
 

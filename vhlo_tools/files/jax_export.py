@@ -43,12 +43,7 @@ JAX_EXPORT: Final = Layout(
         ),
         "PartitionSpecOneAxis": ("axes: [string]",),
         "PartitionSpec": ("partitions: [PartitionSpecOneAxis]", "reduced: [string]", "unreduced: [string]"),
-        "NamedSharding": (
-            "mesh: AbstractMesh",
-            "spec: PartitionSpec",
-            "memory_kind: string",
-            "abstract_mesh_idx: u32",
-        ),
+        "NamedSharding": ("mesh: AbstractMesh", "spec: PartitionSpec", "memory_kind: string", "abstract_mesh_idx: u32"),
         "AbstractValue": ("kind: i8", "shape: [string]", "dtype: i8", "memory_space: i8"),
         "Sharding": ("kind: i8", "hlo_sharding_proto: [u8]", "named_sharding: NamedSharding"),
         "Effect": ("type_name: string",),

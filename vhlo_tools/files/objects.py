@@ -243,12 +243,7 @@ def _refusal(url: Url, condition: Condition) -> Exception:
 
 
 def _write(
-    store: Store,
-    url: Url,
-    parts: Iterator[bytes],
-    condition: Condition,
-    metadata: Mapping[str, str],
-    old: Stamp | None,
+    store: Store, url: Url, parts: Iterator[bytes], condition: Condition, metadata: Mapping[str, str], old: Stamp | None
 ) -> Stamp:
     first = next(parts, b"")
     second = next(parts, None)

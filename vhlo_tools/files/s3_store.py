@@ -20,11 +20,7 @@ if TYPE_CHECKING:
     from vhlo_tools.files.urls import Url
 
 #: Retries with backoff of what is transient, by botocore, and the seconds that one try may take.
-_CONFIG: Final = {
-    "retries": {"mode": "standard", "total_max_attempts": 6},
-    "connect_timeout": 10,
-    "read_timeout": 60,
-}
+_CONFIG: Final = {"retries": {"mode": "standard", "total_max_attempts": 6}, "connect_timeout": 10, "read_timeout": 60}
 #: The seconds before each new request for what botocore does not repeat: a body that broke off, and an answer that
 #: cannot be parsed, as some stores send when they are busy.
 _PAUSES: Final = (0.4, 0.8, 1.6)

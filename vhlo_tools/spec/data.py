@@ -133,13 +133,7 @@ Kind: TypeAlias = "type | range | frozenset[str] | list[Kind] | dict[str, Kind]"
 #: Numbers from 0, and numbers from 1.
 COUNTED, NUMBERED = range(1 << 31), range(1, 1 << 31)
 
-_WORDS: Mapping[type, str] = {
-    str: "a string",
-    int: "a number",
-    bool: "true or false",
-    dict: "a table",
-    date: "a date",
-}
+_WORDS: Mapping[type, str] = {str: "a string", int: "a number", bool: "true or false", dict: "a table", date: "a date"}
 
 
 def dialect_specs() -> Traversable:

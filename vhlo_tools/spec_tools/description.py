@@ -122,10 +122,7 @@ def what_differs(older: OpVersion, newer: OpVersion, step: OpStep | None = None)
     for name in older.attributes:
         if name not in newer.attributes:
             yield f"without attribute {name}"
-    slots = (
-        *zip(older.operands, newer.operands, strict=False),
-        *zip(older.results, newer.results, strict=False),
-    )
+    slots = (*zip(older.operands, newer.operands, strict=False), *zip(older.results, newer.results, strict=False))
     for before, after in slots:
         if after.variadic and not before.variadic:
             yield f"any number of {after.name}"

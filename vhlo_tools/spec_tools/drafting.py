@@ -188,10 +188,7 @@ class OpDrafts:
             },
             "removed": {each: self._default(facts.get("removed", {}).get(each), each, name) for each in lost},
         }
-        pairs = [
-            *zip(older.operands, newer.operands, strict=False),
-            *zip(older.results, newer.results, strict=False),
-        ]
+        pairs = [*zip(older.operands, newer.operands, strict=False), *zip(older.results, newer.results, strict=False)]
         lists = {
             "single": [after.name for before, after in pairs if after.variadic and not before.variadic],
             "empty": [region.name for region in newer.regions[len(older.regions) :] if region.variadic],

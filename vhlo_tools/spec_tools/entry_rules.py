@@ -49,11 +49,7 @@ def _arrivals(specs: Specification) -> Iterator[tuple[str, str, str, Version]]:
         yield from (("vhlo/enums.toml", f"{enum.name}.{case.name}", enum.name, case.min) for case in enum.cases)
 
 
-@rule(
-    "feature-ops",
-    "only the features of steps and constraints name the op",
-    "add the op to ops, or remove it",
-)
+@rule("feature-ops", "only the features of steps and constraints name the op", "add the op to ops, or remove it")
 def _feature_ops(specs: Specification) -> Iterator[Complaint]:
     for op in specs.ops:
         for identifier in sorted(_features_used_by(op)):

@@ -197,13 +197,7 @@ class Work:
         return replace(record, digest=was, new_size=record.size, new_digest=record.digest)
 
     def _stored(
-        self,
-        record: MigrationRecord,
-        before: StoredProgram,
-        found: FoundFile,
-        chunks: _Chunks | None,
-        *,
-        beside: bool,
+        self, record: MigrationRecord, before: StoredProgram, found: FoundFile, chunks: _Chunks | None, *, beside: bool
     ) -> PreparedFile:
         """Write the result as an object, which the store does atomically."""
         record = replace(record, status="move" if self.dry else "moved", output=found.destination if beside else None)

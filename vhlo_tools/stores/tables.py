@@ -269,10 +269,7 @@ def _opened(path: Path) -> Iterator[ParquetFile]:
     with path.open("rb") as handle:
         try:
             yield ParquetFile(
-                handle,
-                buffer_size=_BUFFER,
-                thrift_string_size_limit=_LONGEST,
-                thrift_container_size_limit=_LONGEST,
+                handle, buffer_size=_BUFFER, thrift_string_size_limit=_LONGEST, thrift_container_size_limit=_LONGEST
             )
         except (ArrowException, OSError, ValueError) as error:
             if isinstance(error, ResultsError):

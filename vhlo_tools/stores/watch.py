@@ -19,13 +19,7 @@ from vhlo_tools.spec import WindowName, known_versions, newest_version
 from vhlo_tools.stores.members import IN_PLACE, files_of
 from vhlo_tools.stores.scheduling import work_through
 from vhlo_tools.stores.tables import Column, ListOf, StructOf, Table
-from vhlo_tools.stores.windows import (
-    ReadingReleases,
-    ends_of,
-    jax_readers,
-    readers_since,
-    written_on,
-)
+from vhlo_tools.stores.windows import ReadingReleases, ends_of, jax_readers, readers_since, written_on
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:

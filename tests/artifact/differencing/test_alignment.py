@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from vhlo_tools.artifact.numbering import Script, align, common_prefix, paired
+from vhlo_tools.artifact.numbering import align, common_prefix, paired
 
 
 def longest(one: str, other: str) -> int:
@@ -54,22 +54,6 @@ def test_too_many_edits_are_not_sought() -> None:
 def test_pairs_by_position_if_as_many() -> None:
     assert paired([1, 2], [3, 4]) == [(0, 0), (1, 1)]
     assert paired([1, 2], [0, 1, 2]) == [(0, 1), (1, 2)]
-
-
-def test_a_script_goes_through_both_sides_in_order() -> None:
-    assert list(Script(0, [(1, 0)]).merged(2, 2)) == [(0, None), (1, 0), (None, 1)]
-    assert list(Script(0, [(0, 1)]).merged(2, 2)) == [(None, 0), (0, 1), (1, None)]
-    assert list(Script().merged(1, 1)) == [(0, None), (None, 0)]
-    assert list(Script().merged(0, 0)) == []
-    unlike = [(range(1, 3), range(2))]
-    assert list(Script(0, [], unlike).merged(4, 3)) == [
-        (0, None),
-        (range(1, 3), range(2)),
-        (3, None),
-        (None, 2),
-    ]
-    assert list(Script(0, [(3, 2)], unlike).merged(4, 3)) == [(0, None), (range(1, 3), range(2)), (3, 2)]
-    assert list(Script(2, [(3, 2)]).merged(5, 4)) == [(2, None), (3, 2), (4, None), (None, 3)]
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 7, 1000])

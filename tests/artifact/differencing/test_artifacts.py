@@ -238,14 +238,28 @@ def test_flipped_bits_are_differences_or_refused(before: vt.Artifact) -> None:
         assert all(str(each) for each in found)
 
 
-def test_many_differences_are_told_in_few_words() -> None:
-    def program(ops: list[str]) -> vt.Artifact:
-        lines = [f"%{i + 1} = stablehlo.{op} %{i}, %{i} : tensor<f32>" for i, op in enumerate(ops)]
-        text = "\n".join(["func.func @main(%0: tensor<f32>) -> tensor<f32> {", *lines])
-        return vt.serialize(f"{text}\nreturn %{len(ops)} : tensor<f32>\n}}")
+def chain(*ops: str) -> vt.Artifact:
+    """Return a program of ops of two equal operands, each the result of the op before."""
+    lines = [f"%{i + 1} = stablehlo.{op} %{i}, %{i} : tensor<f32>" for i, op in enumerate(ops)]
+    text = "\n".join(["func.func @main(%0: tensor<f32>) -> tensor<f32> {", *lines])
+    return vt.serialize(f"{text}\nreturn %{len(ops)} : tensor<f32>\n}}")
 
+
+def test_ops_of_one_side_are_told_where_they_stand_between_those_of_both() -> None:
+    found = diff_artifacts(chain("add", "multiply", "power"), chain("multiply", "subtract", "divide"))
+    assert [(each.path, each.before is None, each.after is None) for each in found] == [
+        ("@main/0:stablehlo.add", False, True),
+        ("@main/1:stablehlo.multiply operands", False, False),
+        ("@main/2:stablehlo.power", False, True),
+        ("@main/1:stablehlo.subtract", True, False),
+        ("@main/2:stablehlo.divide", True, False),
+        ("@main/3:func.return operands", False, False),
+    ]
+
+
+def test_many_differences_are_told_in_few_words() -> None:
     chance = random.Random(0)
-    one, other = (program(["add", *chance.choices(("add", "multiply", "power"), k=6000), "add"]) for _ in range(2))
+    one, other = (chain("add", *chance.choices(("add", "multiply", "power"), k=6000), "add") for _ in range(2))
     found = diff_artifacts(one, other)
     assert len(found) == 1
     assert found[0].path.endswith(" and following")
@@ -269,12 +283,7 @@ def test_functions_may_use_values_of_the_module() -> None:
 # All that differ in one, and the return that uses the last of them.
 @pytest.mark.parametrize(("ops", "told"), [(500, 500), (501, 2)])
 def test_up_to_a_thousand_ops_that_differ_are_told_one_by_one(ops: int, told: int) -> None:
-    def program(op: str) -> vt.Artifact:
-        lines = [f"%{i + 1} = stablehlo.{op} %{i}, %{i} : tensor<f32>" for i in range(ops)]
-        text = "\n".join(["func.func @main(%0: tensor<f32>) -> tensor<f32> {", *lines])
-        return vt.serialize(f"{text}\nreturn %{ops} : tensor<f32>\n}}")
-
-    found = diff_artifacts(program("add"), program("multiply"))
+    found = diff_artifacts(chain(*["add"] * ops), chain(*["multiply"] * ops))
     assert len(found) == told
     assert {each.kind for each in found} == {"op"}
 
