@@ -69,7 +69,6 @@ _VHLO_NAMES: Final = {"i1": "bool_v1", "tf32": "tf31_v1"}
 
 
 def numpy_name(element: str) -> str | None:
-    """Return the name in numpy or ml_dtypes."""
     return _NAMES.get(element, (None, None))[0]
 
 
@@ -138,7 +137,6 @@ class StoredTensor:
 
     @property
     def number(self) -> int:
-        """The number of its elements."""
         return math.prod(self.shape)
 
     @property

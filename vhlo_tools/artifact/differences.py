@@ -108,7 +108,6 @@ class Describer:
         return f"({', '.join(map(self.type, indices))})"
 
     def location(self, index: int | None) -> str:
-        """Format a location as MLIR prints it."""
         return "unknown" if index is None else shortened(self._printer.location(index))
 
     def attribute(self, index: int) -> str:
@@ -180,7 +179,6 @@ class Describer:
         return f"{value.name}<{', '.join(parts)}>"
 
     def _joined(self, items: Iterable[tuple[str, int]], depth: int) -> str:
-        """Format attributes with their names, as many as can be shown."""
         parts: list[str] = []
         size = 0
         for name, index in items:

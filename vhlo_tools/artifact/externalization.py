@@ -89,7 +89,6 @@ class Provenance:
     moved: tuple[Moved, ...]
 
     def to_metadata(self) -> dict[str, str]:
-        """Return the record as metadata of a file of tensors."""
         return {_KEY: json.dumps({"format": _FORMAT, **asdict(self)})}
 
     @classmethod
@@ -169,7 +168,6 @@ class SignatureEditor:
         return change_attributes(self.file, self.tables, self.op, changed)
 
     def check(self) -> None:
-        """Check that type and argument attributes match the number of arguments."""
         attributes = attributes_of(self.file, self.op)
         _, kind = self._type(attributes)
         described = self._value(attributes, "arg_attrs", "array_v1").field("elements")

@@ -58,7 +58,6 @@ class _Starts:
 
 
 def _values() -> array[int]:
-    """Return an empty list of tokens, one for each value in scope."""
     return array("Q")
 
 

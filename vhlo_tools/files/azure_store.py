@@ -186,23 +186,13 @@ class _Upload:
 
 def _stamp(properties: Any) -> Stamp:
     changed = properties.last_modified
-    settings = properties.content_settings
-    return Stamp(
-        properties.size,
-        _quoted(properties.etag),
-        properties.version_id,
-        changed.timestamp() if changed else None,
-        {"metadata": dict(properties.metadata or {}), "settings": settings},
-    )
-
-
-def _quoted(etag: str) -> str:
-    # A listing has it without quotes.
-    return etag if etag.startswith('"') else f'"{etag}"'
+    kept = {"metadata": dict(properties.metadata or {}), "settings": properties.content_settings}
+    # A listing has the tag without quotes.
+    tag = properties.etag if properties.etag.startswith('"') else f'"{properties.etag}"'
+    return Stamp(properties.size, tag, properties.version_id, changed.timestamp() if changed else None, kept)
 
 
 def _properties(metadata: Mapping[str, str], old: Stamp | None) -> dict[str, Any]:
-    """Return the properties of an object: kept ones and new metadata."""
     kept = old.kept if old else {}
     settings = kept.get("settings") or ContentSettings(content_type=_TYPE)
     # The digest is that of the old bytes.

@@ -50,7 +50,8 @@ class DigestSet:
 
     def __contains__(self, digest: bytes) -> bool:
         with suppress(OSError), self._opened() as folder, self._file(folder, os.O_RDONLY) as file:
-            return digest in _digests(_read(file))
+            data = _read(file)
+            return digest in {data[at : at + _SIZE] for at in range(0, len(data) - _SIZE + 1, _SIZE)}
         return False
 
     def add(self, digest: bytes) -> None:
@@ -106,7 +107,3 @@ def _refuse_of_others(descriptor: int) -> None:
 def _read(file: int) -> bytes:
     # More than may be there is read of no file, such as one that somebody replaced by a larger one.
     return os.read(file, 2 * _LARGEST)
-
-
-def _digests(data: bytes) -> set[bytes]:
-    return {data[at : at + _SIZE] for at in range(0, len(data) - _SIZE + 1, _SIZE)}

@@ -58,15 +58,6 @@ def counted() -> Iterator[Traffic]:
             _COUNTING[:] = [each for each in _COUNTING if each is not traffic]
 
 
-def _renew_count_lock() -> None:
-    global _COUNT_LOCK
-    # Another thread of the parent may have held it.
-    _COUNT_LOCK = Lock()
-
-
-after_fork(_renew_count_lock)
-
-
 def count(*, read: int = 0, written: int = 0) -> None:
     with _COUNT_LOCK:
         for each in _COUNTING:
@@ -194,19 +185,6 @@ class Failure:
     code: str  # the store's own code, or the name of the class of the error
 
 
-@dataclass(frozen=True, slots=True)
-class _Reason:
-    """A message for some failures."""
-
-    text: str  # ``{bucket}`` is the bucket, ``{who}`` the command that shows the current user
-    codes: frozenset[str]  # codes of the stores, and names of classes of errors
-    statuses: frozenset[int] = frozenset()  # relevant if the code belongs to no reason
-
-
-def _reason(text: str, codes: str = "", *statuses: int) -> _Reason:
-    return _Reason(text, frozenset(codes.split()), frozenset(statuses))
-
-
 #: The commands that show with which credentials one works.
 _WHO: Final[dict[StoreKind, str]] = {
     "s3": "aws sts get-caller-identity",
@@ -231,88 +209,90 @@ _CONDITIONS: Final = frozenset(
 _REFUSED: Final = frozenset({304, 412})
 _BEHIND: Final = 416
 
-_REASONS: Final = (
-    _reason(
+#: What is said of failures, with ``{bucket}`` and ``{who}``, the command that shows the current user; the codes of
+#: stores and names of classes of errors for which it is said; and the statuses, relevant if the code is in no line.
+_REASONS: Final[tuple[tuple[str, str, tuple[int, ...]], ...]] = (
+    (
         "the credentials have expired: renew them; `{who}` shows what is used",
-        "ExpiredToken ExpiredTokenException TokenRefreshRequired RequestExpired UnauthorizedSSOTokenError "
-        "TokenRetrievalError "
-        "SSOTokenLoadError SSOError RefreshError ReauthFailError LoginRefreshRequired LoginTokenLoadError",
+        "ExpiredToken ExpiredTokenException TokenRefreshRequired RequestExpired UnauthorizedSSOTokenError SSOError "
+        "TokenRetrievalError SSOTokenLoadError RefreshError ReauthFailError LoginRefreshRequired LoginTokenLoadError",
+        (),
     ),
-    _reason(
+    (
         "no credentials were found: sign in, or set them in the environment; `{who}` shows what is used",
         "NoCredentialsError PartialCredentialsError CredentialRetrievalError ProfileNotFound DefaultCredentialsError "
         "CredentialUnavailableError NoAuthenticationInformation NoCredentials",
+        (),
     ),
-    _reason(
+    (
         "the store does not accept the credentials: `{who}` shows what is used",
         "InvalidAccessKeyId SignatureDoesNotMatch InvalidToken InvalidClientTokenId UnrecognizedClientException "
         "AuthenticationFailed InvalidAuthenticationInfo ClientAuthenticationError InvalidSecurity",
-        401,
+        (401,),
     ),
-    _reason(
+    (
         "the clock of this machine differs too much from that of the store: set it",
         "RequestTimeTooSkewed ClockSkewDetected",
+        (),
     ),
-    _reason(
+    (
         "there is no bucket or container {bucket}: check its name and the account",
         "NoSuchBucket ContainerNotFound BucketNotFound",
+        (),
     ),
-    _reason(
+    (
         "{bucket} is in another region than the one that was asked: set AWS_REGION to its region",
+        # The last is what botocore ends in that follows redirects without a region.
         "PermanentRedirect TemporaryRedirect AuthorizationHeaderMalformed IllegalLocationConstraintException Redirect "
-        # What botocore ends in that follows redirects without a region.
         "RecursionError",
-        301,
-        307,
+        (301, 307),
     ),
-    _reason(
-        "no region or endpoint is set: set AWS_REGION, or AWS_ENDPOINT_URL_S3 for a store elsewhere", "NoRegionError"
+    (
+        "no region or endpoint is set: set AWS_REGION, or AWS_ENDPOINT_URL_S3 for a store elsewhere",
+        "NoRegionError",
+        (),
     ),
-    _reason(
+    (
         "access is denied: the credentials lack a permission for it, or for listing {bucket}; `{who}` shows what is "
         "used",
-        "AccessDenied AllAccessDisabled AccountProblem AuthorizationFailure AuthorizationPermissionMismatch "
-        "PermissionError "
-        "InsufficientAccountPermissions PublicAccessNotPermitted Forbidden",
-        403,
+        "AccessDenied AllAccessDisabled AccountProblem AuthorizationFailure AuthorizationPermissionMismatch Forbidden "
+        "PermissionError InsufficientAccountPermissions PublicAccessNotPermitted",
+        (403,),
     ),
-    _reason(
+    (
         "it is archived and cannot be read as it is: restore it first",
         "InvalidObjectState BlobArchived BlobBeingRehydrated",
+        (),
     ),
-    _reason(
+    (
         "the store takes no more requests for now, in spite of waiting and repeating: try it again later",
         "SlowDown Throttling ThrottlingException RequestLimitExceeded ServerBusy TooManyRequests "
         "BandwidthLimitExceeded",
-        429,
-        503,
+        (429, 503),
     ),
-    _reason(
+    (
         "the store did not answer in time, in spite of repeating: try it again; check the network",
         "ReadTimeoutError ConnectTimeoutError FSTimeoutError TimeoutError RequestTimeout OperationTimedOut "
-        "ServerTimeoutError "
-        "ServiceResponseTimeoutError ServiceRequestTimeoutError SocketTimeoutError ConnectionTimeoutError",
-        408,
-        504,
+        "ServerTimeoutError ServiceResponseTimeoutError ServiceRequestTimeoutError SocketTimeoutError "
+        "ConnectionTimeoutError",
+        (408, 504),
     ),
-    _reason(
+    (
         "the store cannot be reached: check the network, the name of the bucket, and the endpoint if one is set",
         "EndpointConnectionError ConnectionClosedError ConnectionError ServiceRequestError ServiceResponseError "
-        "SSLError "
-        "ClientConnectorError ClientConnectorDNSError ClientOSError ServerDisconnectedError TransportError "
-        "HTTPClientError "
-        "ClientConnectorCertificateError ProxyConnectionError ProxyError IncompleteReadError ClientPayloadError "
-        "ResponseStreamingError IncompleteRead",
+        "SSLError ClientConnectorError ClientConnectorDNSError ClientOSError ServerDisconnectedError TransportError "
+        "HTTPClientError ClientConnectorCertificateError ProxyConnectionError ProxyError IncompleteReadError "
+        "ClientPayloadError ResponseStreamingError IncompleteRead",
+        (),
     ),
-    _reason(
-        "the store failed, in spite of repeating: try it again later", "InternalError ResponseParserError", 500, 502
-    ),
-    _reason("the store does not support this request", "NotImplemented", 501),
-    _reason(
-        "the name is not one that the store takes", "KeyTooLongError InvalidBucketName ParamValidationError InvalidUri"
+    ("the store failed, in spite of repeating: try it again later", "InternalError ResponseParserError", (500, 502)),
+    ("the store does not support this request", "NotImplemented", (501,)),
+    (
+        "the name is not one that the store takes",
+        "KeyTooLongError InvalidBucketName ParamValidationError InvalidUri",
+        (),
     ),
 )
-_OTHER: Final = _reason("the store refused the request")
 
 
 def as_error(failure: Failure, url: Url) -> Exception:
@@ -320,13 +300,15 @@ def as_error(failure: Failure, url: Url) -> Exception:
         return ConditionError(f"{url}: the condition does not hold")
     if failure.status == _BEHIND:
         return EmptyRangeError(f"{url}: the range begins behind the end")
-    reason = next((each for each in _REASONS if failure.code in each.codes), None)
-    if reason is None and (failure.code in _MISSING or failure.status == 404):
+    text = next((text for text, codes, _ in _REASONS if failure.code in codes.split()), None)
+    if text is None and (failure.code in _MISSING or failure.status == 404):
         # gcsfs does not say which of them is missing.
         what = "object, or no such bucket" if failure.kind == "gcs" else "object"
         return FileNotFoundError(errno.ENOENT, f"there is no such {what}", str(url))
-    reason = reason or next((each for each in _REASONS if failure.status in each.statuses), _OTHER)
-    text = reason.text.format(bucket=url.bucket, who=_WHO[failure.kind])
+    if text is None:
+        refused = "the store refused the request"
+        text = next((text for text, _, statuses in _REASONS if failure.status in statuses), refused)
+    text = text.format(bucket=url.bucket, who=_WHO[failure.kind])
     said = ", ".join(str(each) for each in (failure.code, failure.status) if each)
     return StoreError(f"{url}: {text} ({said})")
 
@@ -381,12 +363,12 @@ def _connect(url: Url) -> Store:
     return made
 
 
-def _renew_lock() -> None:
-    global _LOCK
-    # Another thread of the parent may have held it. Connections of the parent stay as they are: closing them here would
-    # wait for a thread that only the parent has.
-    _LOCK = Lock()
+def _renew_locks() -> None:
+    global _COUNT_LOCK, _LOCK
+    # Another thread of the parent may have held them. Connections of the parent stay as they are: closing them here
+    # would wait for a thread that only the parent has.
+    _COUNT_LOCK, _LOCK = Lock(), Lock()
 
 
-after_fork(_renew_lock)
+after_fork(_renew_locks)
 atexit.register(forget_connections)

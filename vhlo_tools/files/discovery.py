@@ -74,8 +74,8 @@ def backups_in(folder: str, is_program: Callable[[str], bool]) -> Backups:
     """Return none if the list cannot be read, so that all files count."""
     # What follows the last line end is a line that was cut short.
     lines = _content(Path(folder) / BACKUPS).split(b"\n")[:-1]
-    names = (_name(line) for line in lines if _LINE.fullmatch(line))
-    return Backups(folder, frozenset(names), is_program)
+    names = (_ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), line) for line in lines if _LINE.fullmatch(line))
+    return Backups(folder, frozenset(map(os.fsdecode, names)), is_program)
 
 
 def list_backups(folder: str, names: Iterable[str]) -> None:
@@ -123,10 +123,6 @@ def _ending(name: str) -> str:
 
 def _line(name: str) -> bytes:
     return _ESCAPED.sub(lambda found: b"%%%02X" % found[0][0], os.fsencode(name)) + b"\n"
-
-
-def _name(line: bytes) -> str:
-    return os.fsdecode(_ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), line))
 
 
 # Discovery of programs: the files or objects that a path on a command line selects
@@ -198,7 +194,10 @@ def _programs_in(top: str, exclude: tuple[str, ...], *, ordered: bool) -> Iterat
                     if not entry.is_symlink():
                         below.append(entry.path)
                 elif kind is not None:
-                    _say_skipped(entry.path, kind)
+                    # Imported here because few folders have such entries.
+                    import logging
+
+                    logging.getLogger("vhlo_tools").warning("vhlo: skipped %s: it is %s", printable(entry.path), kind)
                 elif entry.name not in backups and _is_program(entry.path):
                     yield _joined(shown, entry.name)
         waiting.extend(reversed(below))
@@ -206,13 +205,6 @@ def _programs_in(top: str, exclude: tuple[str, ...], *, ordered: bool) -> Iterat
 
 def _joined(folder: str, name: str) -> str:
     return name if folder == os.curdir else os.path.join(folder, name)  # noqa: PTH118 - for each file of a store
-
-
-def _say_skipped(path: str, kind: str) -> None:
-    # Imported here because few folders have such entries.
-    import logging
-
-    logging.getLogger("vhlo_tools").warning("vhlo: skipped %s: it is %s", printable(path), kind)
 
 
 def _kind_of(entry: os.DirEntry[str]) -> str | None:
@@ -239,30 +231,27 @@ def _matcher(patterns: tuple[str, ...]) -> Callable[[str], re.Match[str] | None]
 
 def _is_program(path: str) -> bool:
     """Judge by the suffix, or by the content, which alone may be inconclusive."""
-    return path.endswith(PROGRAM_SUFFIXES) or _holds_program(path)
-
-
-def _holds_program(path: str) -> bool:
+    if path.endswith(PROGRAM_SUFFIXES):
+        return True
     try:
         if not Path(path).is_file():
             return False
         with open_regular(Path(path)) as file:
             head = file.read(4)
-        return head == MAGIC or (_may_be_jax_export(head) and _is_jax_export(map_file(Path(path))))
+        return _holds_program(head, lambda: map_file(Path(path)))
     except OSError as error:
         # Opening it says so; another file that cannot be read may be anything.
         return error.errno == errno.ENAMETOOLONG
 
 
-def _is_jax_export(data: View) -> bool:
+def _holds_program(head: bytes, whole: Callable[[], View]) -> bool:
+    """Judge by the first four bytes, and by the rest where they may begin a jax.export file."""
+    if len(head) < 4 or int.from_bytes(head, "little") not in _ROOT:
+        return head == MAGIC
     # Imported here because few files begin as such a file does.
     from vhlo_tools.files.jax_export import is_jax_export
 
-    return is_jax_export(data)
-
-
-def _may_be_jax_export(head: bytes) -> bool:
-    return len(head) == 4 and int.from_bytes(head, "little") in _ROOT
+    return is_jax_export(whole())
 
 
 def objects_at(url: Url, exclude: tuple[str, ...] = ()) -> Iterator[Listed]:
@@ -317,5 +306,4 @@ def _object_holds_program(found: Listed) -> bool:
     except OSError:
         # As for a file that cannot be read, and for one that is gone.
         return False
-    head = bytes(data[:4])
-    return head == MAGIC or (_may_be_jax_export(head) and _is_jax_export(data))
+    return _holds_program(bytes(data[:4]), lambda: data)

@@ -195,7 +195,6 @@ def _stamp(found: Mapping[str, Any]) -> Stamp:
 
 
 def _properties(url: Url, metadata: Mapping[str, str], old: Stamp | None) -> dict[str, Any]:
-    """Return the properties of an object: kept ones and new metadata."""
     kept = dict(old.kept) if old else {}
     return {"contentType": _TYPE, **kept, "name": url.key, "metadata": {**kept.get("metadata", {}), **metadata}}
 

@@ -53,8 +53,14 @@ _MOST_SHOWN: Final = 64
 
 def hlo_sharding_text(message: View) -> str:
     """Return a sharding as XLA prints it, or its size if its kind is unknown."""
+    # Numbers by field, packed or not; those in nested messages are omitted.
+    fields: dict[int, list[int]] = {}
     try:
-        fields = _fields(message)
+        for number, value in Message(message, "sharding").fields():
+            if isinstance(value, int):
+                fields.setdefault(number, []).append(value)
+            elif number in (_TILES, _DEVICES, _LAST, _SHAPE, _ORDER):
+                fields.setdefault(number, []).extend(value.numbers())
         text = _text(fields)
     except MalformedArtifactError:
         text = None
@@ -85,17 +91,6 @@ def _text(fields: dict[int, list[int]]) -> str | None:
 
 def _joined(numbers: Sequence[int]) -> str:
     return ",".join(map(str, numbers[:_MOST_SHOWN])) + (",..." if len(numbers) > _MOST_SHOWN else "")
-
-
-def _fields(message: View) -> dict[int, list[int]]:
-    """Return numbers by field, packed or not; those in nested messages are omitted."""
-    fields: dict[int, list[int]] = {}
-    for number, value in Message(message, "sharding").fields():
-        if isinstance(value, int):
-            fields.setdefault(number, []).append(value)
-        elif number in (_TILES, _DEVICES, _LAST, _SHAPE, _ORDER):
-            fields.setdefault(number, []).extend(value.numbers())
-    return fields
 
 
 # The first line of HLO text: the name, signature and aliases of a module
@@ -174,13 +169,18 @@ def _signature(text: str) -> Signature:
 
 
 def _entry_signature(text: str) -> Signature | None:
-    """Return the signature of the entry computation by its instructions."""
     entry = _ENTRY.search(text)
     if entry is None:
         return None
     parameters: dict[int, Shape] = {}
     result: Shape | None = None
-    for line in _lines(text, entry.end()):
+    at = entry.end()
+    while at < len(text):
+        stop = text.find("\n", at)
+        line = text[at : stop if stop >= 0 else len(text)]
+        if line.strip() == "}":
+            break
+        at += len(line) + 1
         if (instruction := _INSTRUCTION.match(line)) is None:
             continue
         reader = _Shapes(line, instruction.end())
@@ -195,17 +195,6 @@ def _entry_signature(text: str) -> Signature | None:
     if result is None or sorted(parameters) != list(range(len(parameters))):
         return None
     return Signature(tuple(parameters[number] for number in range(len(parameters))), result)
-
-
-def _lines(text: str, start: int) -> Iterator[str]:
-    """Yield the lines of the computation whose first line ends at ``start``."""
-    while start < len(text):
-        stop = text.find("\n", start)
-        line = text[start : stop if stop >= 0 else len(text)]
-        if line.strip() == "}":
-            return
-        yield line
-        start += len(line) + 1
 
 
 class _Shapes:
@@ -277,12 +266,8 @@ _OPCODE: Final = 2
 _LONGEST_NAME: Final = 1 << 16
 
 
-def is_hlo_proto(data: View) -> bool:
-    """Judge by the beginning: names, and a computation with an instruction."""
-    return find_hlo_module(data) is not None
-
-
 def find_hlo_module(data: View) -> View | None:
+    """Judge by the beginning: names, and a computation with an instruction."""
     try:
         whole = Message(data, "HLO")
         if _is_module(whole):
@@ -354,7 +339,11 @@ def read_hlo_module(data: View) -> HloHeader:
         if number == _NAME:
             name = module.message(value).text()
         elif number == _PROGRAM_SHAPE:
-            signature = _proto_signature(module.message(value))
+            shapes: dict[int, list[Shape]] = {1: [], 2: [Opaque()]}
+            for side, shape in module.message(value).fields():
+                if side in shapes:
+                    shapes[side].append(_shape(module.message(shape), 0))
+            signature = Signature(tuple(shapes[1]), shapes[2][-1])
         elif number == _ALIASES_FIELD:
             aliases += map(_alias, _messages(module.message(value)))
         elif number == _DONORS_FIELD:
@@ -387,14 +376,6 @@ def _numbers(message: Message, wanted: int) -> tuple[int, ...]:
         if number == wanted:
             found += [value] if isinstance(value, int) else value.numbers()
     return tuple(found)
-
-
-def _proto_signature(program: Message) -> Signature:
-    shapes: dict[int, list[Shape]] = {1: [], 2: [Opaque()]}
-    for number, value in program.fields():
-        if number in shapes:
-            shapes[number].append(_shape(program.message(value), 0))
-    return Signature(tuple(shapes[1]), shapes[2][-1])
 
 
 def _shape(message: Message, depth: int) -> Shape:

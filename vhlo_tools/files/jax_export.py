@@ -7,14 +7,13 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.errors import MalformedArtifactError
-from vhlo_tools.files.flatbuffer import FlatBufferReader, Layout, replace_vectors
+from vhlo_tools.files.flatbuffer import FlatBufferReader, Layout, Table, replace_vectors
 from vhlo_tools.files.hlo import hlo_sharding_text
 from vhlo_tools.files.mapping import view
 from vhlo_tools.files.recognition import MAGIC
 from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
-    from vhlo_tools.files.flatbuffer import Table
     from vhlo_tools.files.mapping import Chunk, View
     from vhlo_tools.files.recognition import Buffer
 
@@ -270,18 +269,13 @@ def _parts(table: Table, export: JaxExport) -> Iterator[tuple[str, str]]:
             if named or xla:
                 yield ("named_sharding" if not xla else "both_shardings" if named else "xla_sharding"), ""
     for tree in ("in_tree", "out_tree"):
-        for name in _custom_types(table.table(tree)):
-            yield "registered_type", name
-
-
-def _custom_types(root: Table | None) -> Iterator[str]:
-    """Yield the names of registered types in a tree."""
-    waiting = [] if root is None else [root]
-    while waiting:
-        node = waiting.pop()
-        if node.number("kind") >= _CUSTOM_NODE:
-            yield node.text("custom_name")
-        waiting.extend(node.tables("children"))
+        root = table.table(tree)
+        waiting = [] if root is None else [root]
+        while waiting:
+            node = waiting.pop()
+            if node.number("kind") >= _CUSTOM_NODE:
+                yield "registered_type", node.text("custom_name")
+            waiting.extend(node.tables("children"))
 
 
 # Signature of a function in a jax.export file: its arguments and results in their trees, types and shardings
@@ -396,7 +390,9 @@ def _named_sharding(table: Table, meshes: list[str]) -> str:
         mesh = "no mesh" if own is None else _mesh(own)
     spec, parts = table.table("spec"), []
     if spec is not None:
-        parts = [_axes(list(each.texts("axes"))) for each in spec.tables("partitions")]
+        for each in spec.tables("partitions"):
+            axes = [repr(axis) for axis in each.texts("axes")]
+            parts.append(f"({', '.join(axes)})" if len(axes) > 1 else axes[0] if axes else "None")
         parts += [
             f"{key}={{{', '.join(map(repr, names))}}}"
             for key in ("unreduced", "reduced")
@@ -405,12 +401,6 @@ def _named_sharding(table: Table, meshes: list[str]) -> str:
     memory = table.text("memory_kind")
     text = f"P({_shortened(', '.join(parts))}) over {mesh}"
     return f"{text} in {_shortened(memory)} memory" if memory else text
-
-
-def _axes(names: list[str]) -> str:
-    if len(names) < 2:
-        return repr(names[0]) if names else "None"
-    return f"({', '.join(map(repr, names))})"
 
 
 def _mesh(table: Table) -> str:
@@ -431,60 +421,48 @@ def _tree(table: Table, name: str, types: list[str], path: str, names: tuple[str
     root = table.table(name)
     if root is None:
         return "", [f"{path}[{index}]" for index in range(len(types))]
-    walk = _SignatureWalk(types)
-    walk.go(root, path, names)
-    if len(walk.paths) != len(types):
-        message = f"has {len(walk.paths)} leaves in the {name} for {len(types)} types"
-        raise table.reader.malformed(message, root.position)
-    return "".join(walk.parts), walk.paths
-
-
-class _SignatureWalk:
-    """Traversal of a tree without recursion, because it may be deep."""
-
-    def __init__(self, types: list[str]) -> None:
-        self.parts: list[str] = []
-        self.paths: list[str] = []
-        self._types = types
-        # For each level: the remaining children, each with the text before it, and the closing bracket.
-        self._open: list[tuple[Iterator[tuple[str, Table, str]], str]] = []
-
-    def go(self, root: Table, path: str, names: tuple[str, ...]) -> None:
-        self._enter(root, path, names)
-        while self._open:
-            children, end = self._open[-1]
-            following = next(children, None)
-            if following is None:
-                self.parts.append(end)
-                self._open.pop()
-            else:
-                before, child, child_path = following
-                self.parts.append(before)
-                self._enter(child, child_path, ())
-
-    def _enter(self, node: Table, path: str, names: tuple[str, ...]) -> None:
+    parts: list[str] = []
+    paths: list[str] = []
+    # For each level the remaining children and the closing bracket: without recursion, because a tree may be deep.
+    levels: list[tuple[Iterator[_Node], str]] = [(iter([("", root, path, names)]), "")]
+    while levels:
+        children, end = levels[-1]
+        following = next(children, None)
+        if following is None:
+            parts.append(end)
+            levels.pop()
+            continue
+        before, node, path, names = following
+        parts.append(before)
         kind = node.number("kind")
         if kind == _NONE:
-            self.parts.append("None")
+            parts.append("None")
         elif kind == _LEAF:
-            number = len(self.paths)
-            self.parts.append(self._types[number] if number < len(self._types) else "*")
-            self.paths.append(path)
-        elif len(self._open) == _DEEPEST:
+            parts.append(types[len(paths)] if len(paths) < len(types) else "*")
+            paths.append(path)
+        elif len(levels) > _DEEPEST:
             raise node.reader.malformed(f"has a tree deeper than {_DEEPEST}", node.position)
         else:
             begin, end = _brackets(node, kind)
-            self.parts.append(begin)
-            self._open.append((_children(node, kind, path, names), end))
+            parts.append(begin)
+            levels.append((_children(node, kind, path, names), end))
+    if len(paths) != len(types):
+        message = f"has {len(paths)} leaves in the {name} for {len(types)} types"
+        raise table.reader.malformed(message, root.position)
+    return "".join(parts), paths
 
 
-def _children(node: Table, kind: int, path: str, names: tuple[str, ...]) -> Iterator[tuple[str, Table, str]]:
+#: A node of a tree: the text before it, its table, its path, and paths of its children if irregular.
+_Node = tuple[str, Table, str, tuple[str, ...]]
+
+
+def _children(node: Table, kind: int, path: str, names: tuple[str, ...]) -> Iterator[_Node]:
     keys = node.texts("children_names") if kind == _DICT else iter(())
     for index, child in enumerate(node.tables("children")):
         before = ", " if index else ""
         key = repr(_shortened(next(keys, "?"))) if kind == _DICT else str(index)
         child_path = names[index] if index < len(names) else _shortened(f"{path}[{key}]")
-        yield f"{before}{key}: " if kind == _DICT else before, child, child_path
+        yield f"{before}{key}: " if kind == _DICT else before, child, child_path, ()
 
 
 def _brackets(node: Table, kind: int) -> tuple[str, str]:

@@ -84,7 +84,6 @@ class _OpenFile:
         self._window = (0, b"")
 
     def read(self, start: int, size: int) -> bytes:
-        """Return exactly ``size`` bytes."""
         found = read_at(self.handle, size, start)
         if len(found) < size:
             # Linux reads at most 2 GiB at once, and a signal may end a read early.
@@ -174,7 +173,6 @@ class FileRange:
         return self._file.read(self._start, len(self))
 
     def tobytes(self) -> bytes:
-        """Return the bytes."""
         return bytes(self)
 
     def __eq__(self, other: object) -> bool:

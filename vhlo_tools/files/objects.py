@@ -80,7 +80,6 @@ class RemoteObject:
         self._keep(0, head)
 
     def read(self, start: int, size: int) -> bytes:
-        """Return exactly ``size`` bytes."""
         if size <= _LONGEST:
             return bytes(self.near(start, start + size))
         return b"".join(self.pieces(start, start + size, _PIECE))

@@ -54,7 +54,6 @@ class Message:
         return bytes(self.data).decode("utf-8", "backslashreplace")
 
     def numbers(self) -> list[int]:
-        """Return the packed numbers in the value."""
         found = []
         at = 0
         while at < len(self.data):

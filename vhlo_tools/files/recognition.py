@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 from enum import StrEnum
 from os import PathLike
 from pathlib import Path
@@ -80,14 +79,30 @@ def recognise(data: Buffer, name: str = "the input") -> Kind:
     if len(data) == 0:
         raise InvalidProgramError(f"{name} is empty: expected {_EXPECTED}")
     view = as_view(data)
-    for kind, matches in _SIGNS.items():
-        if matches(view):
-            if kind is Kind.MLIR_TEXT and not (bytes(view[:_TEXT_SAMPLE]).strip() or bytes(view).strip()):
-                raise InvalidProgramError(f"{name} contains only white space: expected {_EXPECTED}")
-            return kind
-    raise InvalidProgramError(
-        f"{name} has no known program format: it starts with {bytes(view[:8])!r}, expected {_EXPECTED}"
-    )
+    head = bytes(view[:_TEXT_SAMPLE])
+    if head.startswith(MAGIC):
+        # The version of the format is a varint of one to nine bytes between the magic and the producer.
+        producer = head[len(MAGIC) + 1 : len(MAGIC) + 9 + len(ARTIFACT_PRODUCER)]
+        return Kind.PORTABLE_ARTIFACT if ARTIFACT_PRODUCER in producer else Kind.MLIR_BYTECODE
+    # Imported here, as are the next, because most files are artifacts.
+    from vhlo_tools.files.torch_export import is_torch_export
+
+    if is_torch_export(view):
+        return Kind.TORCH_EXPORT
+    from vhlo_tools.files.hlo import find_hlo_module
+    from vhlo_tools.files.jax_export import is_jax_export
+
+    if is_jax_export(view):
+        return Kind.JAX_EXPORT
+    if find_hlo_module(view) is not None:
+        return Kind.HLO_PROTO
+    if not _is_text(head, len(view)):
+        raise InvalidProgramError(
+            f"{name} has no known program format: it starts with {head[:8]!r}, expected {_EXPECTED}"
+        )
+    if not (head.strip() or bytes(view).strip()):
+        raise InvalidProgramError(f"{name} contains only white space: expected {_EXPECTED}")
+    return Kind.HLO_TEXT if head.lstrip().startswith(b"HloModule ") else Kind.MLIR_TEXT
 
 
 def is_saved_model(path: str | PathLike[str]) -> bool:
@@ -100,61 +115,16 @@ def is_saved_model(path: str | PathLike[str]) -> bool:
 _EXPECTED = "a portable artifact, MLIR bytecode or text, HLO, a jax.export file or a torch.export file"
 
 
-def _is_artifact(data: View) -> bool:
-    # The version of the format is a varint of one to nine bytes between the magic and the producer.
-    head = bytes(data[: len(MAGIC) + 9 + len(ARTIFACT_PRODUCER)])
-    return head.startswith(MAGIC) and ARTIFACT_PRODUCER in head[len(MAGIC) + 1 :]
-
-
-def _is_bytecode(data: View) -> bool:
-    return bytes(data[: len(MAGIC)]) == MAGIC
-
-
-def _is_text(data: View) -> bool:
-    sample = bytes(data[:_TEXT_SAMPLE])
+def _is_text(sample: bytes, size: int) -> bool:
+    """Judge by the beginning of ``size`` bytes."""
     if b"\0" in sample:
         return False
     try:
         sample.decode("utf-8")
     except UnicodeDecodeError as error:
         # The sample may end within a character.
-        return len(data) > _TEXT_SAMPLE and error.start > _TEXT_SAMPLE - 4
+        return size > _TEXT_SAMPLE and error.start > _TEXT_SAMPLE - 4
     return True
-
-
-def _is_hlo_text(data: View) -> bool:
-    return bytes(data[:_TEXT_SAMPLE]).lstrip().startswith(b"HloModule ") and _is_text(data)
-
-
-def _is_torch_export(data: View) -> bool:
-    # Imported here, as are the next, because most files are artifacts, and known before.
-    from vhlo_tools.files.torch_export import is_torch_export
-
-    return is_torch_export(data)
-
-
-def _is_jax_export(data: View) -> bool:
-    from vhlo_tools.files.jax_export import is_jax_export
-
-    return is_jax_export(data)
-
-
-def _is_hlo_proto(data: View) -> bool:
-    from vhlo_tools.files.hlo import is_hlo_proto
-
-    return is_hlo_proto(data)
-
-
-# In the order of the checks: the first match decides.
-_SIGNS: Final[dict[Kind, Callable[[View], bool]]] = {
-    Kind.PORTABLE_ARTIFACT: _is_artifact,
-    Kind.MLIR_BYTECODE: _is_bytecode,
-    Kind.TORCH_EXPORT: _is_torch_export,
-    Kind.JAX_EXPORT: _is_jax_export,
-    Kind.HLO_PROTO: _is_hlo_proto,
-    Kind.HLO_TEXT: _is_hlo_text,
-    Kind.MLIR_TEXT: _is_text,
-}
 
 
 # Identification of a program given by a caller, once: its kind, its bytes, and its name in messages
@@ -209,16 +179,12 @@ def identify(given: object, name: str | None = None) -> Source:
     if isinstance(given, bytes | bytearray | memoryview | FileRange):
         held = as_bytes(given)
         return Source(given, recognise(held, name or "the input"), name, held)
-    return _identify_object(given, name)
-
-
-def _identify_object(given: Any, name: str | None) -> Source:
+    program: Any = given
     if _is_of(given, "jax", "Exported"):
-        return Source(
-            given, Kind.PORTABLE_ARTIFACT, name or f"the export of {given.fun_name}", given.mlir_module_serialized
-        )
+        called = name or f"the export of {program.fun_name}"
+        return Source(given, Kind.PORTABLE_ARTIFACT, called, program.mlir_module_serialized)
     if _is_of(given, "jaxlib", "HloModule") or _is_of(given, "jaxlib", "XlaComputation"):
-        return Source(given, Kind.HLO_PROTO, name or "the computation", bytes(given.as_serialized_hlo_module_proto()))
+        return Source(given, Kind.HLO_PROTO, name or "the computation", bytes(program.as_serialized_hlo_module_proto()))
     kind = next((kind for package, class_name, kind in _OBJECTS if _is_of(given, package, class_name)), None)
     return Source(given, kind, name)
 

@@ -19,19 +19,12 @@ _VARIABLES: Final = "variables"
 # The prefix of the signatures that TensorFlow itself uses when it loads a SavedModel.
 _INTERNAL: Final = "__saved_model_"
 
-_META_GRAPHS: Final = 2
-_META_INFO: Final = 1
-_SIGNATURES: Final = 5
-_TAGS: Final = 4
-_TENSORFLOW_VERSION: Final = 5
-_KEY: Final = 1
-_VALUE: Final = 2
+# Field numbers: of the file, a graph, its information, an entry of a map, a tensor, and a shape.
+_META_GRAPHS, _META_INFO, _SIGNATURES, _TAGS, _TENSORFLOW_VERSION = 2, 1, 5, 4, 5
+_KEY, _VALUE = 1, 2
 _SIDES: Final = {1: "inputs", 2: "outputs"}
-_DTYPE: Final = 2
-_SHAPE: Final = 3
-_DIMENSIONS: Final = 2
-_SIZE: Final = 1
-_UNKNOWN_RANK: Final = 3
+_DTYPE, _SHAPE = 2, 3
+_DIMENSIONS, _SIZE, _UNKNOWN_RANK = 2, 1, 3
 
 #: The types of `tensorflow/core/framework/types.proto` that tensors of programs have.
 _TYPES: Final = {
