@@ -71,11 +71,11 @@ def jaxlib(readers: tuple[ReadingReleases, ...]) -> tuple[str, str] | None:
 def test_readers_hold_one_of_the_versions_and_are_out_on_the_day() -> None:
     versions = [vt.Version("1.13.0"), vt.Version("1.14.0")]
     # jaxlib 0.9.2 is of 2026-03-18, and its StableHLO is 1.14.0; that of 0.10.0, of 2026-04-16, is 1.16.0.
-    assert jaxlib(readers_since(versions, date(2026, 3, 17))) == ("0.7.1", "0.9.1")
-    assert jaxlib(readers_since(versions, date(2026, 3, 18))) == ("0.7.1", "0.9.2")
-    assert jaxlib(readers_since(versions, date(2026, 12, 31))) == ("0.7.1", "0.9.2")
-    assert jaxlib(readers_since(versions, date(2025, 1, 1))) is None
-    assert jaxlib(readers_since([], date(2026, 12, 31))) is None
+    assert jaxlib(readers_since(frozenset(versions), date(2026, 3, 17))) == ("0.7.1", "0.9.1")
+    assert jaxlib(readers_since(frozenset(versions), date(2026, 3, 18))) == ("0.7.1", "0.9.2")
+    assert jaxlib(readers_since(frozenset(versions), date(2026, 12, 31))) == ("0.7.1", "0.9.2")
+    assert jaxlib(readers_since(frozenset(versions), date(2025, 1, 1))) is None
+    assert jaxlib(readers_since(frozenset(), date(2026, 12, 31))) is None
 
 
 def test_text_of_readers() -> None:
@@ -84,4 +84,4 @@ def test_text_of_readers() -> None:
 
 
 def test_readers_of_the_newest_version() -> None:
-    assert jaxlib(readers_since([newest_version()], date.today() + timedelta(days=3650))) is not None
+    assert jaxlib(readers_since(frozenset({newest_version()}), date.today() + timedelta(days=3650))) is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import date
 from os import PathLike
@@ -217,17 +217,14 @@ def migrate(
     """
     settings = _settings(paths, target, verify=verify, seed=seed, timeout=timeout, **options)
     own = None if journal is None else path_text(journal)
-    return _records(opened_migration(settings, own, restart=restart), Migration.execute, executor, jobs)
+    return _records(opened_migration(settings, own, restart=restart), executor, jobs)
 
 
 def _records(
-    opened: AbstractContextManager[Migration],
-    work: Callable[[Migration, Workers], Iterator[MigrationRecord]],
-    executor: AnyExecutor | None,
-    jobs: int | None,
+    opened: AbstractContextManager[Migration], executor: AnyExecutor | None, jobs: int | None, *, dry: bool = False
 ) -> Iterator[MigrationRecord]:
     with opened as migration, Workers(executor, jobs) as workers:
-        yield from work(migration, workers)
+        yield from migration.run(workers, dry=dry)
 
 
 @contextmanager
@@ -309,7 +306,7 @@ def plan_migration(
         InvalidVersionError: If the target looks like a version but is not valid.
     """
     settings = _settings(paths, target, **options)
-    return _records(opened_migration(settings, dry=True), Migration.plan, executor, jobs)
+    return _records(opened_migration(settings, dry=True), executor, jobs, dry=True)
 
 
 def store_status(

@@ -190,7 +190,7 @@ def _worked(migration: Migration, workers: Workers, *, dry_run: bool, live: bool
     summary = MigrationSummary()
     try:
         with shown_progress() as progress:
-            for record in migration.plan(workers) if dry_run else migration.execute(workers):
+            for record in migration.run(workers, dry=dry_run):
                 summary.add(record)
                 if live:
                     echo(record_line(record))

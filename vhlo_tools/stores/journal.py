@@ -53,21 +53,6 @@ _HELD: Final[set[str]] = set()
 _HOLDING: Final = Lock()
 
 
-def hold(path: str) -> str:
-    """Take a journal for one migration of this process; :func:`let_go` takes the result."""
-    held = os.path.realpath(path)
-    with _HOLDING:
-        if held in _HELD:
-            raise MigrationError(_used(path))
-        _HELD.add(held)
-    return held
-
-
-def let_go(held: str) -> None:
-    with _HOLDING:
-        _HELD.discard(held)
-
-
 def prepare(database: sqlite3.Connection) -> None:
     """Initialize a database as a journal, if it is empty or already a journal, and lock it."""
     database.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -211,14 +196,6 @@ class Task:
     found: FoundFile
 
 
-@dataclass(frozen=True, slots=True)
-class Intent:
-    """A file that a migration was about to replace when it was interrupted."""
-
-    task: Task
-    record: MigrationRecord  # what the file would have got
-
-
 _KEY: Final = re.compile("[0-9a-f]{8}")
 _RUNS: Final = re.compile("[0-9]{1,4}")
 
@@ -242,7 +219,12 @@ class Journal:
         self._given = identity
         self._places = Places.of(settings)
         self._follows_outside = settings.follow_outside
-        self._held = None if path is None else hold(path)
+        self._held = None if path is None else os.path.realpath(path)
+        if self._held is not None:
+            with _HOLDING:
+                if self._held in _HELD:
+                    raise MigrationError(_used(path))
+                _HELD.add(self._held)
         try:
             self._open(path, settings, restart=restart)
         except BaseException:
@@ -322,8 +304,8 @@ class Journal:
         self._let_go()
 
     def _let_go(self) -> None:
-        if self._held is not None:
-            let_go(self._held)
+        with _HOLDING:
+            _HELD.discard(self._held or "")
         self._held = None
 
     def remove(self) -> None:
@@ -373,11 +355,11 @@ class Journal:
             for row in self._rows(f"(source != destination) = {beside:d} AND state = {_PLANNED}"):
                 yield self._checked(row)
 
-    def intents(self) -> Iterator[Intent]:
-        """Yield the files that an earlier run was about to replace."""
+    def intents(self) -> Iterator[tuple[Task, MigrationRecord]]:
+        """Yield the files that an earlier run was about to replace, with the records that they would have got."""
         with self._reading():
             for row in self._rows(f"state = {_INTENDED}"):
-                yield Intent(self._checked(row), MigrationRecord.from_json(read_json(row[-1])))
+                yield self._checked(row), MigrationRecord.from_json(read_json(row[-1]))
 
     def plan_again(self, tasks: Sequence[Task]) -> None:
         """Schedule files again that were not replaced."""

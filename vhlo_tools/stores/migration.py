@@ -8,18 +8,17 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from vhlo_tools.files import BACKUPS, MANIFEST_SUFFIX, is_url, list_backups, remove_manifest, write_atomically
 from vhlo_tools.stores.journal import Journal, Task
 from vhlo_tools.stores.members import Stamp, hash_at
-from vhlo_tools.stores.migration_files import FoundFile, found_at, remove_forsaken, remove_parts
+from vhlo_tools.stores.migration_files import found_at, remove_forsaken, remove_parts
 from vhlo_tools.stores.migration_records import MigrationRecord, Status
 from vhlo_tools.stores.migration_settings import MigrationSettings, Tools
 from vhlo_tools.stores.migration_work import CHANGED, PreparedFile, Work, backup_reason
-from vhlo_tools.stores.scheduling import in_batches, work_through
+from vhlo_tools.stores.scheduling import chunked, in_batches, work_through
 from vhlo_tools.stores.workers import Workers
 
 _FOUND_AT_ONCE: Final = 512
@@ -42,43 +41,36 @@ class Migration:
         self._journal = journal
         self.files: int = 0  # number of files to process that have been found so far
         self.size: int = 0  # in bytes, of the files found so far
-        self._is_listed = False
+        self.is_listed: bool = False  # whether all files have been found
         # The folders of results.
         self._folders: set[str] = set()
         # The numbers of files in progress.
         self._begun: set[int] = set()
 
-    @property
-    def is_listed(self) -> bool:
-        return self._is_listed
-
     def records(self) -> Iterator[MigrationRecord]:
         """Include the records of earlier runs; ordered by path."""
         return self._journal.records()
 
-    def plan(self, workers: Workers) -> Iterator[MigrationRecord]:
-        """Yield the record that each file would get, on completion."""
-        return self._run(workers, dry=True)
-
-    def execute(self, workers: Workers) -> Iterator[MigrationRecord]:
+    def run(self, workers: Workers, *, dry: bool = False) -> Iterator[MigrationRecord]:
         """Yield records on completion; files are processed while others are being found.
 
-        Files that an earlier run has finished are not processed again; their records come too.
+        Files that an earlier run has finished are not processed again; their records come too. If ``dry``, nothing is
+        written, and the records are those that files would get.
         """
-        return self._run(workers, dry=False)
-
-    def _run(self, workers: Workers, *, dry: bool) -> Iterator[MigrationRecord]:
-        for intent in self._journal.intents():
-            yield from self._counted(self._settled(intent.task, intent.record))
+        for task, record in self._journal.intents():
+            yield from self._counted(self._settled(task, record))
         work = Work(self._settings, self._tools, self._journal.key, self._journal.run, dry)
         # Results beside other files come last, because their destinations may be files that are migrated in place.
         yield from self._worked(workers, work, self._listed())
         yield from self._worked(workers, work, self._journal.tasks(beside=False))
         yield from self._counted(self._journal.records(earlier=True))
         for conflicts in self._journal.conflicts(force=self._settings.force):
-            records = [(task, None, self._conflicting(task, other)) for task, other in conflicts]
-            self._journal.finish(records)
-            yield from (record for _, _, record in records)
+            records = []
+            for task, other in conflicts:
+                what = f"its result has the same path, {task.found.destination}, as that of {other}"
+                records.append(self._unread(task, "blocked", f"{what}: migrate them separately"))
+            self._journal.finish((task, None, record) for (task, _), record in zip(conflicts, records, strict=True))
+            yield from records
         yield from self._worked(workers, work, self._journal.tasks(beside=True))
         if workers.isolates:
             # A cluster may do a batch twice: again, when the worker that had done it is lost with the answer.
@@ -93,11 +85,11 @@ class Migration:
 
     def _listed(self) -> Iterator[Task]:
         """Add the files of the store to the journal, and yield those to process in place, each once."""
-        for found in _found_in_batches(found_at(self._settings)):
+        for found in chunked(found_at(self._settings), _FOUND_AT_ONCE):
             self._check()
             tasks = self._journal.add(found)
             self.files += len(tasks)
-            self.size += sum(map(_size_of, tasks))
+            self.size += sum(task.found.size for task in tasks)
             folders = {os.path.dirname(each.destination) for each in found} - self._folders  # noqa: PTH120
             self._folders |= folders
             if self._journal.path is not None:
@@ -113,20 +105,17 @@ class Migration:
             }
             self._begun |= begun.keys()
             yield from begun.values()
-        self._is_listed = True
+        self.is_listed = True
 
     def _worked(self, workers: Workers, work: Work, tasks: Iterator[Task]) -> Iterator[MigrationRecord]:
-        batches = in_batches(tasks, workers, size_of=_size_of, found=lambda: self.files)
+        batches = in_batches(tasks, workers, size_of=lambda task: task.found.size, found=lambda: self.files)
         for batch, results in work_through(workers, work, batches, lost=self._remove_parts, check=self._check):
             if results is None:
-                results = [self._crashed(task) for task in batch]
+                results = [PreparedFile(self._unread(task, "failed", _CRASHED)) for task in batch]
             records = self._put(list(zip(batch, results, strict=True)))
             self._check()
             self._begun.difference_update(task.number for task in batch)
             yield from records
-
-    def _crashed(self, task: Task) -> PreparedFile:
-        return PreparedFile(self._unread(task, "failed", _CRASHED))
 
     def _put(self, batch: list[tuple[Task, PreparedFile]]) -> list[MigrationRecord]:
         """Move results to their destinations, with journal entries before and after."""
@@ -155,7 +144,13 @@ class Migration:
         if refused is not None or record.output:
             with suppress(OSError):
                 os.unlink(part)  # noqa: PTH108
-        return refused or _with_manifest(record, task.found.destination, prepared.manifest)
+        if refused is None and prepared.manifest is not None:
+            try:
+                write_atomically(Path(task.found.destination + MANIFEST_SUFFIX), [prepared.manifest], force=True)
+            except OSError as error:
+                reason = f"its manifest cannot be written, and it has none: {error.strerror or error}"
+                return replace(record, reason=reason)
+        return refused or record
 
     def _moved_in(self, task: Task, record: MigrationRecord, part: str) -> MigrationRecord | None:
         """Return another record if the result must not be moved."""
@@ -204,31 +199,9 @@ class Migration:
         for folder in {os.path.dirname(task.found.destination) for task in kept}:  # noqa: PTH120
             remove_parts(folder, self._journal.key, self._journal.run, numbers)
 
-    def _conflicting(self, task: Task, other: str) -> MigrationRecord:
-        place = task.found.destination
-        reason = f"its result has the same path, {place}, as that of {other}: migrate them separately"
-        return self._unread(task, "blocked", reason)
-
     def _unread(self, task: Task, status: Status, reason: str) -> MigrationRecord:
         """Return the record of a file that was not read, from the data found when listing it."""
-        found = task.found
-        record = MigrationRecord(found.path, status, self._settings.target, found.kind, found.version, reason=reason)
-        return replace(record, size=_size_of(task))
-
-
-def _with_manifest(record: MigrationRecord, destination: str, manifest: bytes | None) -> MigrationRecord:
-    """Write the manifest of a result at its destination; the returned record says if that failed."""
-    if manifest is None:
-        return record
-    try:
-        write_atomically(Path(destination + MANIFEST_SUFFIX), [manifest], force=True)
-    except OSError as error:
-        return replace(record, reason=f"its manifest cannot be written, and it has none: {error.strerror or error}")
-    return record
-
-
-def _size_of(task: Task) -> int:
-    return task.found.stamp.size if task.found.stamp else 0
+        return replace(task.found.record(self._settings.target), status=status, reason=reason)
 
 
 def _with_backups_listed(batch: list[tuple[Task, PreparedFile]]) -> list[tuple[Task, PreparedFile]]:
@@ -246,18 +219,16 @@ def _with_backups_listed(batch: list[tuple[Task, PreparedFile]]) -> list[tuple[T
             list_backups(folder, listed)
         except OSError as error:
             reasons[folder] = f"the list of backups, {BACKUPS}, cannot be written: {error.strerror or error}"
-    return [(task, _failed(each, reasons)) for task, each in batch]
-
-
-def _failed(prepared: PreparedFile, reasons: dict[str, str]) -> PreparedFile:
-    """Return a file as failed, without its result, if its backup is in a folder with a reason."""
-    record, part = prepared.record, prepared.part
-    reason = reasons.get(os.path.dirname(record.backup)) if record.backup else None  # noqa: PTH120
-    if reason is None or part is None:
-        return prepared
-    with suppress(OSError):
-        Path(part).unlink(missing_ok=True)
-    return PreparedFile(replace(record, status="failed", reason=reason, backup=None))
+    result = []
+    for task, each in batch:
+        reason = reasons.get(os.path.dirname(each.record.backup)) if each.record.backup else None  # noqa: PTH120
+        if reason is None or each.part is None:
+            result.append((task, each))
+            continue
+        with suppress(OSError):
+            Path(each.part).unlink(missing_ok=True)
+        result.append((task, PreparedFile(replace(each.record, status="failed", reason=reason, backup=None))))
+    return result
 
 
 def _keep(path: str, backup: str) -> None:
@@ -280,8 +251,3 @@ def _sync(folder: str) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-def _found_in_batches(files: Iterator[FoundFile]) -> Iterator[list[FoundFile]]:
-    while some := list(islice(files, _FOUND_AT_ONCE)):
-        yield some

@@ -26,6 +26,7 @@ from vhlo_tools.stores.members import (
     resolved,
     result_at,
 )
+from vhlo_tools.stores.migration_records import MigrationRecord
 from vhlo_tools.stores.migration_settings import MigrationSettings
 from vhlo_tools.version import Version
 
@@ -135,6 +136,14 @@ class FoundFile:
     version: Version | None = None  # as the file records it
     is_link: bool = False  # whether a link leads from ``path`` to the file
     is_outside: bool = False  # a link leads outside of all paths of the migration
+
+    @property
+    def size(self) -> int:
+        return self.stamp.size if self.stamp else 0
+
+    def record(self, target: Version) -> MigrationRecord:
+        """Return the record of a file that could not be read."""
+        return MigrationRecord(self.path, "unreadable", target, self.kind, self.version, self.size)
 
 
 def found_at(settings: MigrationSettings) -> Iterator[FoundFile]:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 Status = Literal["move", "moved", "current", "blocked", "mismatch", "unverified", "changed", "failed", "unreadable"]
 STATUSES: Final[tuple[Status, ...]] = get_args(Status)
+#: The attributes of findings that are versions.
+_FINDING_VERSIONS: Final = ("introduced", "target")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,30 +82,22 @@ class MigrationRecord:
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "findings"}
         values["version"] = self.version and str(self.version)
         values["target"] = str(self.target)
-        values["findings"] = [_finding_as_json(each) for each in self.findings]
+        values["findings"] = [
+            {**asdict(each), **{name: (at := getattr(each, name)) and str(at) for name in _FINDING_VERSIONS}}
+            for each in self.findings
+        ]
         return values
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> MigrationRecord:
         """Return the record that :meth:`as_json` converted."""
         version, target = (each and Version(each) for each in (values["version"], values["target"]))
-        findings = tuple(_finding_from_json(each) for each in values["findings"])
-        return cls(**{**values, "version": version, "target": target, "findings": findings})
-
-
-def _finding_as_json(finding: Finding) -> dict[str, Any]:
-    versions = {name: value and str(value) for name, value in _versions(finding).items()}
-    return {**asdict(finding), **versions}
-
-
-def _finding_from_json(values: dict[str, Any]) -> Finding:
-    location = values["location"] and SourceLocation(**values["location"])
-    versions = {name: values[name] and Version(values[name]) for name in ("introduced", "target")}
-    return Finding(**{**values, **versions, "location": location})
-
-
-def _versions(finding: Finding) -> dict[str, Version | None]:
-    return {"introduced": finding.introduced, "target": finding.target}
+        findings = []
+        for each in values["findings"]:
+            versions = {name: each[name] and Version(each[name]) for name in _FINDING_VERSIONS}
+            location = each["location"] and SourceLocation(**each["location"])
+            findings.append(Finding(**{**each, **versions, "location": location}))
+        return cls(**{**values, "version": version, "target": target, "findings": tuple(findings)})
 
 
 # Summary of the outcomes of all files

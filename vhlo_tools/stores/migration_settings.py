@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -52,24 +53,15 @@ class MigrationSettings:
 
     def pinned(self) -> dict[str, object]:
         """Return the settings that must not change when a migration is resumed, as a JSON object."""
+        names = [each.name for each in fields(self) if each.name not in ("paths", "trusted", "timeout")]
         return {
             "PATH": [_absolute(each) for each in self.paths],
+            **{name.replace("_", "-"): getattr(self, name) for name in names},
             "target": str(self.target),
             "output-dir": self.output_dir and _absolute(self.output_dir),
-            "backup": self.backup,
-            "verify": self.verify,
-            "seed": self.seed,
-            "force": self.force,
             "exclude": list(self.exclude),
-            "allow-other-dialects": self.allow_other_dialects,
-            "legalize": self.legalize,
-            "provider": self.provider,
             "consumers": [str(each) for each in self.consumers],
-            "follow": self.follow,
-            "follow-outside": self.follow_outside,
-            "expand": self.expand,
             "allow-relaxed": sorted(self.allow_relaxed),
-            "allow-signature-change": self.allow_signature_change,
             "confirm-with": list(self.confirm_with),
         }
 

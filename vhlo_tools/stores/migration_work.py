@@ -103,12 +103,15 @@ class Work:
     def _one(self, task: Task) -> PreparedFile:
         started = time.perf_counter()
         found = task.found
-        size = found.stamp.size if found.stamp else 0
-        record = MigrationRecord(found.path, "unreadable", self.settings.target, found.kind, found.version, size)
+        record = found.record(self.settings.target)
         if found.is_link:
             record = replace(record, leads_to=found.source)
         if found.is_outside and not self.settings.follow_outside:
-            return PreparedFile(replace(record, status="blocked", reason=_outside(found)))
+            reason = (
+                f"a link leads to {found.destination}, outside of what is migrated: --follow-outside "
+                f"(follow_outside=True) writes there too, and --no-follow (follow=False) leaves links out"
+            )
+            return PreparedFile(replace(record, status="blocked", reason=reason))
         reading = True
         try:
             kind, data, there = _read(found.source, found.path)
@@ -118,8 +121,9 @@ class Work:
                 return PreparedFile(replace(record, status="changed", reason=CHANGED))
             record = replace(record, kind=kind, size=len(data), digest=_digest([view(data)]))
             # What was changed unnoticed must not become what a new manifest describes.
-            if (differs := _manifest_reason(found.source, record.digest)) is not None:
-                return PreparedFile(replace(record, reason=differs))
+            digest = bytes.fromhex(record.digest or "")
+            if not is_url(found.source) and (differs := manifest_finding(found.source, digest)) is not None:
+                return PreparedFile(replace(record, reason=differs.message))
             before = StoredProgram.of(found.path, kind, data, there)
             # An object may have been moved since it was listed: by a worker that was lost with the answer.
             if is_other and not _is_at(before, self.settings.target):
@@ -250,11 +254,8 @@ class Work:
         except VhloToolsError as error:
             return replace(record, status="unverified", reason=f"it cannot be verified: {error}")
         if proof.verdict == "other results":
-            return replace(
-                record,
-                status="mismatch",
-                reason=f"the old and the new program compute different results: {proof.reason}",
-            )
+            reason = f"the old and the new program compute different results: {proof.reason}"
+            return replace(record, status="mismatch", reason=reason)
         if proof.verdict == "unknown":
             return replace(record, status="unverified", reason=f"it cannot be verified: {proof.reason}")
         return replace(record, verified=proof.verdict, reason=proof.reason)
@@ -305,25 +306,12 @@ class Work:
         return Manifest.of(join(chunks), made=made).encode()
 
 
-def _manifest_reason(source: str, digest: str | None) -> str | None:
-    """Return how a file contradicts the manifest beside it, if so."""
-    found = manifest_finding(source, bytes.fromhex(digest)) if digest and not is_url(source) else None
-    return None if found is None else found.message
-
-
 def _exists(destination: str) -> bool:
     try:
         Stamp.of(destination)
     except (FileNotFoundError, NotADirectoryError):
         return False
     return True
-
-
-def _outside(found: FoundFile) -> str:
-    return (
-        f"a link leads to {found.destination}, outside of what is migrated: --follow-outside (follow_outside=True) "
-        f"writes there too, and --no-follow (follow=False) leaves links out"
-    )
 
 
 def _unwritable(destination: str) -> str | None:

@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.records import dataclass
 from vhlo_tools.stores.comparison import VERIFICATION_TABLE
 from vhlo_tools.stores.migration_records import MIGRATION_TABLE
-from vhlo_tools.stores.tables import StoredTable, Table
+from vhlo_tools.stores.tables import StoredTable
 from vhlo_tools.stores.watch import STATUS_TABLE
 
 if TYPE_CHECKING:
@@ -136,19 +136,11 @@ class ResultsSummary:
 def summarize_results(path: str) -> ResultsSummary:
     """Summarize Parquet of `vhlo migrate`, `vhlo store status` or `vhlo verify`: a file, or a folder of one table."""
     stored = StoredTable.of(Path(path), (MIGRATION_TABLE, STATUS_TABLE, VERIFICATION_TABLE))
-    columns = _columns_of(stored.table)
+    wanted = {"status", "version", "size", "new_size", "seconds", "findings", "reason", "error", *_PATHS}
     summary = ResultsSummary(stored.table.name, stored.said)
-    for batch in stored.batches(columns):
+    for batch in stored.batches([each.name for each in stored.table.columns if each.name in wanted]):
         _add(summary, batch)
     return summary
-
-
-_READ: Final = ("path", "status", "version", "size", "new_size", "seconds", "findings", "reason", "error")
-
-
-def _columns_of(table: Table[Any]) -> list[str]:
-    wanted = {*_READ, *_PATHS}
-    return [each.name for each in table.columns if each.name in wanted]
 
 
 def _add(summary: ResultsSummary, batch: pyarrow.RecordBatch) -> None:

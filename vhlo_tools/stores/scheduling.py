@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future
+from dataclasses import field
+from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import Final, Generic, TypeVar
 
@@ -44,6 +46,12 @@ def in_batches(
         yield batch
 
 
+def chunked(items: Iterator[_T], size: int) -> Iterator[list[_T]]:
+    """As `itertools.batched` of Python 3.12."""
+    while some := list(islice(items, size)):
+        yield some
+
+
 # Scheduling of many small batches on an executor: a bounded number in progress, and no loss if a process crashes
 
 _R = TypeVar("_R")
@@ -57,7 +65,7 @@ def work_through(
     function: Callable[[Sequence[_T]], Sequence[_R]],
     batches: Iterable[Sequence[_T]],
     *,
-    lost: Callable[[Sequence[_T]], None] | None = None,
+    lost: Callable[[Sequence[_T]], None] = lambda items: None,
     check: Callable[[], None] = lambda: None,
     may_begin: Callable[[], bool] = lambda: True,
 ) -> Iterator[tuple[Sequence[_T], Sequence[_R] | None]]:
@@ -70,30 +78,22 @@ def work_through(
     yield from _Execution(workers, function, iter(batches), lost, check, may_begin).run()
 
 
+@dataclass(slots=True, eq=False)
 class _Execution(Generic[_T, _R]):
-    def __init__(
-        self,
-        workers: Workers,
-        function: Callable[[Sequence[_T]], Sequence[_R]],
-        batches: Iterator[Sequence[_T]],
-        lost: Callable[[Sequence[_T]], None] | None,
-        check: Callable[[], None],
-        may_begin: Callable[[], bool],
-    ) -> None:
-        self._workers = workers
-        self._check = check
-        self._lost = lost
-        self._may_begin = may_begin
-        self._function = function
-        self._batches = batches
-        self._pending: dict[Future[Sequence[_R]], Sequence[_T]] = {}
-        self._finished: SimpleQueue[Future[Sequence[_R]]] = SimpleQueue()
-        # Items in progress when a process crashed, each to be retried alone.
-        self._suspects: deque[Sequence[_T]] = deque()
-        # Items of batches that were lost on a cluster, to be retried beside other batches.
-        self._again: deque[Sequence[_T]] = deque()
-        # The item that was alone in progress when a process crashed.
-        self._accused: Sequence[_T] | None = None
+    _workers: Workers
+    _function: Callable[[Sequence[_T]], Sequence[_R]]
+    _batches: Iterator[Sequence[_T]]
+    _lost: Callable[[Sequence[_T]], None]
+    _check: Callable[[], None]
+    _may_begin: Callable[[], bool]
+    _pending: dict[Future[Sequence[_R]], Sequence[_T]] = field(default_factory=dict)
+    _finished: SimpleQueue[Future[Sequence[_R]]] = field(default_factory=SimpleQueue)
+    # Items in progress when a process crashed, each to be retried alone.
+    _suspects: deque[Sequence[_T]] = field(default_factory=deque)
+    # Items of batches that were lost on a cluster, to be retried beside other batches.
+    _again: deque[Sequence[_T]] = field(default_factory=deque)
+    # The item that was alone in progress when a process crashed.
+    _accused: Sequence[_T] | None = None
 
     def run(self) -> Iterator[tuple[Sequence[_T], Sequence[_R] | None]]:
         while True:
@@ -114,12 +114,20 @@ class _Execution(Generic[_T, _R]):
                 del future
                 yield batch, results
             if lost and self._workers.isolates:
-                yield from self._divided(lost)
+                # Each item of a batch is retried alone, but for those that were alone already.
+                self._tell(lost)
+                yield from ((batch, None) for batch in lost if len(batch) == 1)
+                self._again.extend([item] for batch in lost if len(batch) > 1 for item in batch)
             elif lost:
                 # A batch that was never submitted to a running process cannot have crashed it.
                 alone = has_ended and len(lost) == 1 and len(lost[0]) == 1 and not self._pending
                 yield from self._saved(lost)
-                self._renew()
+                if not self._workers.renewable:
+                    raise WorkerError(
+                        "a process of the given executor crashed, and only the owner of the executor can restart it: "
+                        "repeat the call with a new executor, by which a migration is resumed"
+                    )
+                self._workers.renew()
                 self._tell(lost)
                 if alone and lost[0] is self._accused:
                     yield lost[0], None
@@ -142,18 +150,8 @@ class _Execution(Generic[_T, _R]):
         # Those of processes that have crashed are no longer in progress.
         return deque(each for each in ended if each in self._pending)
 
-    def _divided(self, lost: list[Sequence[_T]]) -> Iterator[tuple[Sequence[_T], None]]:
-        """Retry each item of lost batches alone; yield those that were alone already."""
-        self._tell(lost)
-        for batch in lost:
-            if len(batch) == 1:
-                yield batch, None
-            else:
-                self._again.extend([item] for item in batch)
-
     def _tell(self, lost: list[Sequence[_T]]) -> None:
-        if self._lost is not None:
-            self._lost([item for batch in lost for item in batch])
+        self._lost([item for batch in lost for item in batch])
 
     def _fill(self) -> list[Sequence[_T]]:
         """Return batches that could not be submitted because a process crashed."""
@@ -191,14 +189,6 @@ class _Execution(Generic[_T, _R]):
             yield batch, results
         self._pending.clear()
 
-    def _renew(self) -> None:
-        if not self._workers.renewable:
-            raise WorkerError(
-                "a process of the given executor crashed, and only the owner of the executor can restart it: repeat "
-                "the call with a new executor, by which a migration is resumed"
-            )
-        self._workers.renew()
-
 
 # Ordered map over batches that finish out of order
 
@@ -215,19 +205,13 @@ def waiting_results(workers: Workers) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Numbered(Generic[_T]):
-    number: int
-    item: _T
-
-
-@dataclass(frozen=True, slots=True)
 class _OfItems(Generic[_T, _R]):
     """Calls a function with items without their numbers, in any process."""
 
     function: Callable[[Sequence[_T]], Sequence[_R]]
 
-    def __call__(self, batch: Sequence[_Numbered[_T]]) -> Sequence[_R]:
-        return self.function([each.item for each in batch])
+    def __call__(self, batch: Sequence[tuple[int, _T]]) -> Sequence[_R]:
+        return self.function([item for _, item in batch])
 
 
 def work_in_order(
@@ -242,17 +226,17 @@ def work_in_order(
     done: dict[int, tuple[_T, _R | None]] = {}
     begun = yielded = 0
 
-    def numbered() -> Iterator[list[_Numbered[_T]]]:
+    def numbered() -> Iterator[list[tuple[int, _T]]]:
         nonlocal begun
         for batch in batches:
-            some = [_Numbered(begun + place, item) for place, item in enumerate(batch)]
+            some = list(enumerate(batch, begun))
             begun += len(some)
             yield some
 
     may_begin = lambda: begun - yielded < limit  # noqa: E731
     for batch, results in work_through(workers, _OfItems(function), numbered(), may_begin=may_begin):
         found: Sequence[_R | None] = [None] * len(batch) if results is None else results
-        done.update((each.number, (each.item, result)) for each, result in zip(batch, found, strict=True))
+        done.update((number, (item, result)) for (number, item), result in zip(batch, found, strict=True))
         while yielded in done:
             yield done.pop(yielded)
             yielded += 1

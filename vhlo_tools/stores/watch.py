@@ -8,7 +8,6 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from vhlo_tools.artifact import Artifact, JaxContainer, first_writer
@@ -17,12 +16,13 @@ from vhlo_tools.files import SET_ASIDE, Kind, place, read_bytes, recognise
 from vhlo_tools.records import dataclass
 from vhlo_tools.spec import WindowName, known_versions, newest_version
 from vhlo_tools.stores.members import IN_PLACE, files_of
-from vhlo_tools.stores.scheduling import work_through
+from vhlo_tools.stores.scheduling import chunked, work_through
 from vhlo_tools.stores.tables import Column, ListOf, StructOf, Table
 from vhlo_tools.stores.windows import ReadingReleases, ends_of, jax_readers, readers_since, written_on
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
+    from vhlo_tools.compat import Requirements
     from vhlo_tools.stores.workers import Workers
 
 # Monitoring of a store: when its files leave their compatibility windows, and which releases read them
@@ -96,36 +96,27 @@ class _Reading:
         self, seen: StoreFile, artifacts: Sequence[Artifact], container: JaxContainer | None = None
     ) -> StoreFile:
         version = min(each.version for each in artifacts)
+        requirements = [each.requirements() for each in artifacts]
+        since = max(each.readable_since for each in requirements)
         written = written_on(version)
         if container is not None:
             writer = first_writer(container.export)
             # A file of a release that is not known is dated by its artifact.
             written = writer.date if writer else written
+            readers = jax_readers(container.readers(), self.today)
+        else:
+            reading = [entry.version for entry in known_versions() if entry.version >= since]
+            if any(each.reader_findings(newest_version()) for each in requirements):
+                # Features that readers no longer support; otherwise every reader reads what an older one reads.
+                reading = [each for each in reading if not any(_refuses(need, each) for need in requirements)]
+            readers = readers_since(frozenset(reading), self.today)
         ends = ends_of(version, jax_export=written if container else None)
-        return replace(
-            seen,
-            version=version,
-            written=written,
-            windows=tuple((name, end) for name, end in ends.items() if name in self.windows),
-            readable_since=max(each.requirements().readable_since for each in artifacts),
-            readers=jax_readers(container.readers(), self.today)
-            if container
-            else readers_since(_reading(artifacts), self.today),
-        )
+        windows = tuple((name, end) for name, end in ends.items() if name in self.windows)
+        return replace(seen, version=version, written=written, windows=windows, readable_since=since, readers=readers)
 
 
-def _reading(artifacts: Sequence[Artifact]) -> list[Version]:
-    """Return the versions whose readers accept all of ``artifacts``."""
-    since = max(each.requirements().readable_since for each in artifacts)
-    versions = [entry.version for entry in known_versions() if entry.version >= since]
-    if any(each.requirements().reader_findings(newest_version()) for each in artifacts):
-        # Features that readers no longer support; otherwise every reader reads what an older one reads.
-        return [version for version in versions if not any(_refuses(each, version) for each in artifacts)]
-    return versions
-
-
-def _refuses(artifact: Artifact, version: Version) -> bool:
-    return any(each.level == "error" for each in artifact.requirements().reader_findings(version))
+def _refuses(requirements: Requirements, version: Version) -> bool:
+    return any(each.level == "error" for each in requirements.reader_findings(version))
 
 
 def watch_store(
@@ -140,7 +131,7 @@ def watch_store(
         database.execute("CREATE TABLE files (id INTEGER PRIMARY KEY, path BLOB UNIQUE, leaves TEXT, file TEXT)")
         insert = "INSERT OR IGNORE INTO files (path, leaves, file) VALUES (?, ?, ?)"
         members = (each for path in paths for each in files_of(path, (*SET_ASIDE, *exclude)))
-        for some, read in work_through(workers, _Reading(today, tuple(windows)), _in_batches(members)):
+        for some, read in work_through(workers, _Reading(today, tuple(windows)), chunked(members, _BATCH)):
             for seen in read if read is not None else [StoreFile(path, error=_DIED) for path in some]:
                 leaves = seen.leaves(windows)
                 row = (os.fsencode(seen.path), leaves and str(leaves[1]), json.dumps(_as_json(seen)))
@@ -150,11 +141,6 @@ def watch_store(
             yield _from_json(json.loads(text))
     finally:
         database.close()
-
-
-def _in_batches(paths: Iterator[str]) -> Iterator[list[str]]:
-    while some := list(islice(paths, _BATCH)):
-        yield some
 
 
 def _as_json(seen: StoreFile) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import date, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Final, get_args
@@ -90,13 +90,9 @@ def jax_readers(releases: Sequence[JaxRelease], today: date) -> tuple[ReadingRel
     return (ReadingReleases("jax", out[0], out[-1]),) if out else ()
 
 
-def readers_since(versions: Iterable[Version], today: date) -> tuple[ReadingReleases, ...]:
-    """Return the releases until ``today`` that contain one of ``versions``, which are minor."""
-    return _readers(frozenset(versions), today)
-
-
 @cache
-def _readers(versions: frozenset[Version], today: date) -> tuple[ReadingReleases, ...]:
+def readers_since(versions: frozenset[Version], today: date) -> tuple[ReadingReleases, ...]:
+    """Return the releases until ``today`` that contain one of ``versions``, which are minor."""
     found: dict[str, list[Release]] = {}
     for release in known_releases():
         # A release that is newer than the data is treated as one of the newest version in the data.

@@ -117,8 +117,12 @@ class Cluster:
                 ).with_traceback(error.__traceback__)
             )
         except Exception as error:
-            lost = type(error).__name__ == "KilledWorker"
-            answer.set_exception(BrokenExecutor(str(error)) if lost else _explained(error))
+            told: Exception = error
+            if type(error).__name__ == "KilledWorker":
+                told = BrokenExecutor(str(error))
+            elif isinstance(error, ModuleNotFoundError) and error.name == "vhlo_tools":
+                told = WorkerError("a worker of the cluster has no vhlo-tools: install the same version as here on all")
+            answer.set_exception(told)
         finally:
             self._in_progress.discard(call)
 
@@ -142,12 +146,6 @@ def _called(expected: str, packed: bytes) -> Any:
         )
     function, arguments, options = pickle.loads(packed)
     return function(*arguments, **options)
-
-
-def _explained(error: Exception) -> Exception:
-    if isinstance(error, ModuleNotFoundError) and error.name == "vhlo_tools":
-        return WorkerError("a worker of the cluster has no vhlo-tools: install the same version as here on all")
-    return error
 
 
 # Execution of the work on files: in this process, in child processes, on a cluster, or by a caller's executor
@@ -245,18 +243,14 @@ class Workers:
             # A terminal sends Ctrl-C to all its processes, and Python prints a traceback if it is interrupted while it
             # starts: it is held back in them too, until they ignore it.
             with interrupts_held():
-                ready = pool.submit(_be_ready)
-            ready.result()
+                started = pool.submit(os.getpid)
+            started.result()
         except BrokenExecutor as error:
             raise WorkerError(
                 "no worker process can be started: a script that requests worker processes must do so below `if "
                 "__name__ == '__main__':`, because each of them imports it"
             ) from error
         return pool
-
-
-def _be_ready() -> None:
-    """Return; a result shows that the process has started."""
 
 
 def _begin(pipe: Connection) -> None:

@@ -80,7 +80,7 @@ def test_a_file_that_kills_its_worker_is_found(cluster: LocalProcesses, client: 
     vt.serialize(EXAMPLES / "saxpy.mlir", FROM).save(deadly)
     settings = MigrationSettings((str(tmp_path / "store"),), vt.Version(TARGET))
     with Journal(None, settings) as journal, Workers(client) as workers:
-        records = {each.path: each for each in Migration(settings, DEADLY, journal).execute(workers)}
+        records = {each.path: each for each in Migration(settings, DEADLY, journal).run(workers)}
     assert records.pop(str(deadly)).status == "failed"
     assert {each.path: each.new_digest or each.digest for each in records.values()} == expected
     deadly.unlink()

@@ -110,7 +110,7 @@ def test_killed_between_a_backup_and_its_replacement(
         with Journal(journal, settings) as used, Workers() as workers:
             migration = Migration(settings, MIGRATION_TOOLS, used)
             with pytest.raises(KilledError):
-                list(migration.execute(workers))
+                list(migration.run(workers))
     backups = {each.name for each in store.rglob("*.bak")}
     assert bool(backups) == (killed_after != "the list")
     assert {os.path.relpath(each.path, store) for each in vt.store_status(store)} == set(NAMES)

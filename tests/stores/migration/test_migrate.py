@@ -63,7 +63,7 @@ def worked(store: Path, tools: Tools, jobs: int | None = None, *, verify: bool =
     settings = MigrationSettings((str(store),), TARGET, verify=verify)
     with Journal(None, settings) as journal, Workers(jobs=jobs) as workers:
         migration = Migration(settings, tools, journal)
-        return list(migration.execute(workers))
+        return list(migration.run(workers))
 
 
 def test_every_kind_of_program_is_brought_to_the_target(store: Path, raw: RawLibrary) -> None:
@@ -216,7 +216,7 @@ def test_a_broken_executor_of_the_caller_is_told(store: Path, add: bytes) -> Non
     ):
         migration = Migration(settings, DEADLY, journal)
         with pytest.raises(vt.WorkerError, match="only the owner of the executor can restart it"):
-            list(migration.execute(workers))
+            list(migration.run(workers))
 
 
 def test_what_somebody_else_changes_is_left_to_them(store: Path) -> None:

@@ -130,7 +130,7 @@ def test_a_kill_between_the_journal_and_the_file(store: Path, tmp_path: Path, wh
         Path(task.found.source).write_bytes(b"somebody else's")
     with Journal(path, settings) as journal, Workers() as workers:
         migration = Migration(settings, MIGRATION_TOOLS, journal)
-        worked = {each.path: each.status for each in migration.execute(workers)}
+        worked = {each.path: each.status for each in migration.run(workers)}
         known = {each.path: each.status for each in migration.records()}
     assert len(known) == 12
     assert worked == known
