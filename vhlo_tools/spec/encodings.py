@@ -116,6 +116,9 @@ class Field:
             )
         return cls(name, one, is_list=one != kind)
 
+    def __str__(self) -> str:
+        return f"{self.name}: {self.kind}{f' {self.enum}' if self.enum else ''}{'[]' if self.is_list else ''}"
+
 
 @dataclass(frozen=True, slots=True)
 class Encoding:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import field
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -41,7 +41,7 @@ def cut(folder: Path, version: Version, destination: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=destination.parent, prefix=f".{destination.name}-") as temporary:
         made = Path(temporary) / "specs"
         shutil.copytree(folder, made)
-        _Knife(version.minor_release).cut_files(made)
+        _Truncator(version.minor_release).truncate_files(made)
         if (made / RELEASED).is_file():
             baseline = baseline_of(load_specification(made))
             (made / RELEASED).write_text(baseline_text(baseline), encoding="utf-8")
@@ -50,8 +50,8 @@ def cut(folder: Path, version: Version, destination: Path) -> Path:
 
 
 @dataclass(slots=True)
-class _Knife:
-    """Cut the entries of files at a version, and remember the names that later files may still use."""
+class _Truncator:
+    """Truncate files at a version, and remember the names that later files may still use."""
 
     at: Version
     ops: set[str] = field(default_factory=set)
@@ -61,18 +61,17 @@ class _Knife:
     jax: set[str] = field(default_factory=set)
     used: set[str] = field(default_factory=set)  # features and defaults that the remaining steps and constraints use
 
-    def cut_files(self, specs: Path) -> None:
-        files = [(file, "op") for file in files_in("vhlo/ops", specs)]
-        for file, table in [*_BEFORE_OPS, *files, *_AFTER_OPS]:
-            path = specs / file
-            if path.is_file():
-                change = _CUTS.get(file) or _CUTS[table]
-                entries = [change(self, entry) for entry in read_entries(file, table, specs)]
-                left = [entry for entry in entries if entry is not None]
-                head = _head(path.read_text(encoding="utf-8"))
-                path.unlink()
-                if left:
-                    path.write_text(head + document_text(table, left), encoding="utf-8")
+    def truncate_files(self, specs: Path) -> None:
+        for name, table, change in _FILES:
+            for file in files_in(name, specs) if table == "op" else [name]:
+                path = specs / file
+                if path.is_file():
+                    entries = [change(self, entry) for entry in read_entries(file, table, specs)]
+                    left = [entry for entry in entries if entry is not None]
+                    head = _head(path.read_text(encoding="utf-8"))
+                    path.unlink()
+                    if left:
+                        path.write_text(head + document_text(table, left), encoding="utf-8")
 
     def has(self, text: str | None) -> bool:
         """An entry without a version always existed."""
@@ -80,9 +79,6 @@ class _Knife:
 
     def without_end(self, entry: _Entry, *keys: str) -> _Entry:
         return {key: value for key, value in entry.items() if key not in keys or Version(value) < self.at}
-
-    def version(self, entry: _Entry) -> _Entry | None:
-        return entry if self.has(entry["version"]) else None
 
     def release(self, entry: _Entry) -> _Entry | None:
         if not self.has(entry["stablehlo"]):
@@ -101,9 +97,6 @@ class _Knife:
             return None
         left = {key: value for key, value in entry.items() if key != "until" or value in self.jax}
         return left if {"since", "until"} & left.keys() else None
-
-    def promise(self, entry: _Entry) -> _Entry | None:
-        return entry if self.has(entry.get("since")) else None
 
     def spelling(self, entry: _Entry) -> _Entry | None:
         if not self.has(entry.get("min")):
@@ -149,43 +142,27 @@ class _Knife:
         self.features.add(entry["id"])
         return entry
 
-    def default(self, entry: _Entry) -> _Entry | None:
-        return entry if entry["id"] in self.used else None
 
-    def confirmation(self, entry: _Entry) -> _Entry | None:
-        return entry if entry["feature"] in self.features else None
-
-
-_BEFORE_OPS: Final = (
-    ("versions.toml", "version"),
-    ("releases.toml", "release"),
-    ("promises.toml", "promise"),
-    ("jax_export/releases.toml", "release"),
-    ("jax_export/parts.toml", "part"),
-    ("vhlo/types.toml", "type"),
-    ("vhlo/attributes.toml", "attribute"),
-    ("vhlo/enums.toml", "enum"),
+#: The files, or the folder of those of ops, with their table and what becomes of an entry. Ops come after what they
+#: name, and before what they, and features, are named by.
+_FILES: Final[tuple[tuple[str, str, Callable[[_Truncator, _Entry], _Entry | None]], ...]] = (
+    ("versions.toml", "version", lambda to, entry: entry if to.has(entry["version"]) else None),
+    ("releases.toml", "release", _Truncator.release),
+    ("promises.toml", "promise", lambda to, entry: entry if to.has(entry.get("since")) else None),
+    ("jax_export/releases.toml", "release", _Truncator.jax_release),
+    ("jax_export/parts.toml", "part", _Truncator.jax_part),
+    ("vhlo/types.toml", "type", _Truncator.spelling),
+    ("vhlo/attributes.toml", "attribute", _Truncator.spelling),
+    ("vhlo/enums.toml", "enum", _Truncator.enum),
+    ("vhlo/ops", "op", _Truncator.op),
+    ("vhlo/features.toml", "feature", _Truncator.feature),
+    ("vhlo/defaults.toml", "default", lambda to, entry: entry if entry["id"] in to.used else None),
+    (
+        "vhlo/expansions_confirmed.toml",
+        "confirmation",
+        lambda to, entry: entry if entry["feature"] in to.features else None,
+    ),
 )
-# What ops, and features, name.
-_AFTER_OPS: Final = (
-    ("vhlo/features.toml", "feature"),
-    ("vhlo/defaults.toml", "default"),
-    ("vhlo/expansions_confirmed.toml", "confirmation"),
-)
-_CUTS: Final[Mapping[str, Callable[[_Knife, _Entry], _Entry | None]]] = {
-    "version": _Knife.version,
-    "release": _Knife.release,
-    "jax_export/releases.toml": _Knife.jax_release,
-    "part": _Knife.jax_part,
-    "promise": _Knife.promise,
-    "type": _Knife.spelling,
-    "attribute": _Knife.spelling,
-    "enum": _Knife.enum,
-    "op": _Knife.op,
-    "feature": _Knife.feature,
-    "default": _Knife.default,
-    "confirmation": _Knife.confirmation,
-}
 
 
 def _head(text: str) -> str:

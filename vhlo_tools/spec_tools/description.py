@@ -14,7 +14,6 @@ from vhlo_tools.spec import ENCODING_KINDS, constraint_text, defaults_of, step_t
 if TYPE_CHECKING:
     from vhlo_tools.spec import (
         Default,
-        Encoding,
         Enum,
         Feature,
         Op,
@@ -65,29 +64,32 @@ def diff(specs: Specification, start: Version, end: Version) -> tuple[Change, ..
     )
     if start.minor_release <= end.minor_release:
         return tuple(changes)
-    return tuple(
-        replace(change, action=_REVERSED[change.action], detail=_reversed_detail(change))
-        for change in sorted(changes, key=lambda change: change.version, reverse=True)
-    )
-
-
-def _reversed_detail(change: Change) -> str:
-    if change.kind != "bytecode":
-        return change.detail
-    before, after = change.detail.removeprefix("MLIR bytecode ").split(" to ")
-    return f"MLIR bytecode {after} to {before}"
+    reverted = []
+    for change in sorted(changes, key=lambda change: change.version, reverse=True):
+        detail = change.detail
+        if change.kind == "bytecode":
+            before, after = detail.removeprefix("MLIR bytecode ").split(" to ")
+            detail = f"MLIR bytecode {after} to {before}"
+        reverted.append(replace(change, action=_REVERSED[change.action], detail=detail))
+    return tuple(reverted)
 
 
 def _changes(specs: Specification) -> Iterator[Change]:
     """The changes of the first version are included."""
     for op in specs.ops:
-        yield from _changes_of(specs, op)
-    for kind, spellings in (("type", specs.types), ("attribute", specs.attributes), ("enum", specs.enums)):
+        if op.versions:
+            yield Change(op.versions[0].min, "added", "op", op.versions[0].name)
+            last = op.versions[-1]
+            if last.max is not None and (end := specs.after(last.max)):
+                yield Change(end, "removed", "op", last.name)
+        for _, step, older, newer in (found for found in specs.steps() if found[0] is op):
+            yield Change(newer.min, "added", "op version", newer.name, ", ".join(what_differs(older, newer, step)))
+    # An enum is an attribute as well, and is reported as one.
+    for kind, spellings in (("type", specs.types), ("attribute", specs.attributes)):
         for each in spellings:
-            # An enum is an attribute as well, and is reported as one.
-            if each.min is not None and kind != "enum":
+            if each.min is not None:
                 yield Change(each.min, "added", kind, each.name)
-            if each.max is not None and kind != "enum" and (end := specs.after(each.max)):
+            if each.max is not None and (end := specs.after(each.max)):
                 yield Change(end, "removed", kind, each.name)
     for enum in specs.enums:
         for case in enum.cases:
@@ -98,20 +100,10 @@ def _changes(specs: Specification) -> Iterator[Change]:
     for feature in specs.features:
         if feature.kind in ENCODING_KINDS:
             yield Change(feature.introduced, "allowed", "encoding", feature.id, feature.title)
-    for older, newer in pairwise(specs.versions):
-        if older.bytecode != newer.bytecode:
-            detail = f"MLIR bytecode {older.bytecode} to {newer.bytecode}"
-            yield Change(newer.version, "changed", "bytecode", str(newer.bytecode), detail)
-
-
-def _changes_of(specs: Specification, op: Op) -> Iterator[Change]:
-    if op.versions:
-        yield Change(op.versions[0].min, "added", "op", op.versions[0].name)
-        last = op.versions[-1]
-        if last.max is not None and (end := specs.after(last.max)):
-            yield Change(end, "removed", "op", last.name)
-    for _, step, older, newer in (found for found in specs.steps() if found[0] is op):
-        yield Change(newer.min, "added", "op version", newer.name, ", ".join(what_differs(older, newer, step)))
+    for before, after in pairwise(specs.versions):
+        if before.bytecode != after.bytecode:
+            detail = f"MLIR bytecode {before.bytecode} to {after.bytecode}"
+            yield Change(after.version, "changed", "bytecode", str(after.bytecode), detail)
 
 
 def what_differs(older: OpVersion, newer: OpVersion, step: OpStep | None = None) -> Iterator[str]:
@@ -238,17 +230,10 @@ def _spelling(specs: Specification, kind: str, spelling: Spelling) -> Descriptio
         "min": _text(spelling.min),
         "max": _text(spelling.max),
         **({"bits": spelling.bits} if spelling.bits else {}),
-        "encodings": [{"code": each.code, "fields": _fields(each)} for each in spelling.encodings],
+        "encodings": [{"code": each.code, "fields": list(map(str, each.fields))} for each in spelling.encodings],
         **({"cases": _cases(enum)} if enum else {}),
         "features": [_brief(feature) for feature in specs.features_of(spelling.name)],
     }
-
-
-def _fields(encoding: Encoding) -> list[str]:
-    return [
-        f"{field.name}: {field.kind}{f' {field.enum}' if field.enum else ''}{'[]' if field.is_list else ''}"
-        for field in encoding.fields
-    ]
 
 
 def _enum(specs: Specification, enum: Enum) -> Description:

@@ -17,12 +17,14 @@ from vhlo_tools.spec_tools.new_version import (
     bits_of,
     check_editable,
     check_edits,
+    feature_entry,
+    op_entry,
     op_version_entry,
     version_entry,
 )
 from vhlo_tools.spec_tools.rules import file_of
 from vhlo_tools.spec_tools.survey import Comparison, Difference, Survey, number_text
-from vhlo_tools.spec_tools.toml_editing import array, entry_text, quoted, value_text
+from vhlo_tools.spec_tools.toml_editing import entry_text, value_text
 from vhlo_tools.spec_tools.version_changes import Drafts, NewDefault, Plan, Remaining, default_of_text, stem
 from vhlo_tools.version import Version
 
@@ -74,12 +76,8 @@ class FeatureDrafts:
         document = drafts.document(_FILE)
         for (version, _), draft in sorted(self._drafts.items(), key=lambda item: item[0]):
             title = notes.get(version, "").rstrip(".") or draft.id
-            lists = (("ops", draft.ops), ("names", draft.names))
-            lines = "".join(f"{key} = {array(list(names))}\n" for key, names in lists if names)
-            document.append(
-                f'[[feature]]\nid = "{draft.id}"\ntitle = {quoted(title)}\nkind = "{draft.kind}"\n'
-                f'introduced = "{version}"\n{lines}remedy = {quoted(f"choose {version} or later")}\n'
-            )
+            remedy = f"choose {version} or later"
+            document.append(feature_entry(draft.id, title, draft.kind, version, draft.ops, draft.names, remedy))
             what = f"name the feature of {version}, and describe how to do without it"
             drafts.leave(_FILE, "feature", draft.id, "id", what)
 
@@ -125,22 +123,19 @@ class OpDrafts:
             if not follows or "attributes" not in facts:
                 continue
             slots = {key: _slots(facts, key, known[-1:]) for key in ("operands", "results", "regions")}
-            version = OpVersion(
-                op,
-                int(number),
-                Version(facts["min"]),
-                None,
-                slots["operands"],
-                slots["results"],
-                tuple(sorted(facts["attributes"])),
-                slots["regions"],
-            )
+            operands, results, regions = slots.values()
+            attributes, begins = tuple(sorted(facts["attributes"])), Version(facts["min"])
+            version = OpVersion(op, int(number), begins, None, operands, results, attributes, regions)
             if known:
                 self._add_version(known[-1], version)
                 done.add(("step", f"{op}.{len(known)}-{number}", None))
             else:
-                self._add_op(version)
-            if "operands" not in facts and not (known and _is_like(version, known[-1])):
+                self._drafts.document(_NEW, _HEAD).add_in_order("op", op, op_entry(version))
+                self._drafts.leave(_NEW, "op", op, "name", f"move {op} into the file of its family")
+                self._features.add(version.min, "op", op, op=op)
+            # Like its predecessor, it has the same names of operands, results and regions.
+            is_like = known and all(getattr(known[-1], key) == each for key, each in slots.items())
+            if "operands" not in facts and not is_like:
                 what = f"correct the names of the operands, results and regions of {name}"
                 self._drafts.leave(self._file(op), "op.version", op, "operands", what)
             if facts.get("max") and f"{op}_v{int(number) + 1}" not in new:
@@ -150,31 +145,16 @@ class OpDrafts:
             done.add(("op", name, None))
         return done
 
-    def _add_op(self, version: OpVersion) -> None:
-        document = self._drafts.document(_NEW, _HEAD)
-        entry = f'[[op]]\nname = "{version.op}"\n{op_version_entry(version)}'
-        document.add_in_order("op", version.op, entry)
-        self._drafts.leave(_NEW, "op", version.op, "name", f"move {version.op} into the file of its family")
-        self._features.add(version.min, "op", version.op, op=version.op)
-
     def _add_version(self, older: OpVersion, newer: OpVersion) -> None:
-        file, op = self._file(newer.op), newer.op
-        document = self._drafts.document(file)
-        last = document.section("op.version", op)
-        steps = [each for each in document.sections("op", op) if each.header.startswith("op.step")]
-        step = self._step(older, newer)
-        # From the bottom up, so that the positions above remain valid.
-        document.insert(max(steps or [last], key=lambda each: each.end).end, f"\n{entry_text('op.step', step)}")
-        document.insert(last.end, op_version_entry(newer))
-        end = self._survey.entries.get("op", {}).get(older.name, {}).get("max") or str(self._before(newer.min))
-        document.insert(document.line_of(last, "min"), f'max = "{end}"\n')
+        step = entry_text("op.step", self._step(older, newer))
+        end = self._survey.entries.get("op", {}).get(older.name, {}).get("max")
+        if end is None:
+            # Versions that were just added count.
+            known = {each.version for each in self._specs.versions}
+            known |= {Version(name) for name in self._drafts.document("versions.toml").entries("version")}
+            end = str(max(each for each in known if each < newer.min))
+        self._drafts.add_op_version(self._file(newer.op), newer.op, op_version_entry(newer), step, end)
         self.ended.add(older.name)
-
-    def _before(self, version: Version) -> Version:
-        """Versions that were just added count."""
-        known = {each.version for each in self._specs.versions}
-        known |= {Version(name) for name in self._drafts.document("versions.toml").entries("version")}
-        return max(each for each in known if each < version)
 
     def _step(self, older: OpVersion, newer: OpVersion) -> dict[str, Any]:
         name = f"{newer.op}.{older.number}-{newer.number}"
@@ -237,7 +217,12 @@ class OpDrafts:
     def draft_constraints(self, new: Mapping[str, Mapping[str, Any]]) -> _Done:
         """Add constraints whose condition was read, and return those added."""
         done: _Done = set()
-        for (op, since), names in _by_op(new).items():
+        # Names of constraints, ``custom_call_v1 before 1.3.0``, by the op and the version.
+        grouped: dict[tuple[str, Version], list[str]] = {}
+        for name in new:
+            op, _, before = name.partition(" before ")
+            grouped.setdefault((op.rpartition("_v")[0], Version(before)), []).append(name)
+        for (op, since), names in grouped.items():
             read = {name: self._survey.requirements.get(name, ()) for name in names}
             if not all(requirements and self._can_have(name, requirements) for name, requirements in read.items()):
                 continue
@@ -270,11 +255,6 @@ class OpDrafts:
         )
 
 
-def _is_like(version: OpVersion, older: OpVersion) -> bool:
-    """A like op version has the same names of operands, results and regions."""
-    return all(getattr(version, key) == getattr(older, key) for key in ("operands", "results", "regions"))
-
-
 def _slots(facts: Mapping[str, Any], key: str, older: Sequence[OpVersion]) -> tuple[Slot, ...]:
     if key in facts:
         return tuple(Slot(name.removesuffix("*"), name.endswith("*")) for name in facts[key])
@@ -287,15 +267,6 @@ def _slots(facts: Mapping[str, Any], key: str, older: Sequence[OpVersion]) -> tu
     fewest = int(number.partition(" ")[0])
     fixed = [Slot(f"{one}{index}" if fewest > 1 else one) for index in range(1, fewest + 1)]
     return (*fixed, *([Slot(key, variadic=True)] if number.endswith("more") else []))
-
-
-def _by_op(names: Mapping[str, object]) -> dict[tuple[str, Version], Sequence[str]]:
-    """Group names of constraints, ``custom_call_v1 before 1.3.0``, by the op and the version."""
-    found: dict[tuple[str, Version], list[str]] = {}
-    for name in names:
-        op, _, since = name.partition(" before ")
-        found.setdefault((op.rpartition("_v")[0], Version(since)), []).append(name)
-    return dict(found)
 
 
 # Drafts of entries that a source has and a specification lacks: edits of its files, and remaining manual work
@@ -360,13 +331,8 @@ class _Drafter(Drafts):
             for minor in range(before.minor + 1, version.minor) if before.major == version.major else ():
                 between = Version(f"{version.major}.{minor}.0")
                 document.append(version_entry(between, day, bytecode, NOTHING))
-                self.leave(
-                    "versions.toml",
-                    "version",
-                    str(between),
-                    "date",
-                    "correct the date: the source does not list this version",
-                )
+                what = "correct the date: the source does not list this version"
+                self.leave("versions.toml", "version", str(between), "date", what)
             number = entries.get(str(version), {}).get("bytecode", bytecode)
             known = self.survey.dates.get(version)
             day = max(known[0], day) if known else max(date.today(), day)
@@ -397,10 +363,11 @@ class _Drafter(Drafts):
             spellings = self.specs.types if kind == "type" else self.specs.attributes
             free = max((each.code for spelling in spellings for each in spelling.encodings), default=-1) + 1
             new = self.new(kind)
-            for name in sorted(new, key=lambda name: (self._codes(name, free), name)):
+            known = {name: self.survey.encodings.get(name, ()) for name in new}
+            codes = {name: min((code for code, _ in known[name]), default=free) for name in new}
+            for name in sorted(new, key=lambda each: (codes[each], each)):
                 encodings: list[dict[str, Any]] = [
-                    {"code": code, **({"fields": list(fields)} if fields else {})}
-                    for code, fields in self.survey.encodings.get(name, ())
+                    {"code": code, **({"fields": list(fields)} if fields else {})} for code, fields in known[name]
                 ]
                 if not encodings:
                     encodings = [{"code": free}]
@@ -409,9 +376,6 @@ class _Drafter(Drafts):
                     self.leave(_FILES[kind], kind, name, "name", f"find the fields behind the code of {name}")
                 free = max(free, *(each["code"] + 1 for each in encodings))
                 self._add_kind(kind, name, new[name], encodings)
-
-    def _codes(self, name: str, free: int) -> int:
-        return min((code for code, _ in self.survey.encodings.get(name, ())), default=free)
 
     def _add_kind(self, kind: str, name: str, facts: Mapping[str, Any], encodings: list[dict[str, Any]]) -> None:
         is_number = kind == "type" and "encodings" in facts and not any("fields" in each for each in encodings)
@@ -471,10 +435,7 @@ class _Drafter(Drafts):
                 self.left.append(partial(self._by_hand, difference))
         for unread in self.survey.unread:
             self.left.append(partial(Remaining, self.folder / "versions.toml", 1, f"look up: {unread}"))
-        left = [remaining() for remaining in self.left]
-        order = {edit.path: place for place, edit in enumerate(edits)}
-        left.sort(key=lambda each: (order.get(each.path, len(order)), str(each.path), each.line))
-        return Plan(self.survey.version, tuple(edits), tuple(left))
+        return self.plan(self.survey.version, edits)
 
     def _leave_versions_without_entries(self) -> None:
         """Leave a task for each version whose notes name a change, where no entry of it was found."""

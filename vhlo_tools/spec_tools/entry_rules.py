@@ -8,10 +8,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from vhlo_tools.spec import ENCODING_KINDS, defaults_of
-from vhlo_tools.spec_tools.rules import file_of, rule
+from vhlo_tools.spec_tools.rules import file_of, rule, step_name
 
 if TYPE_CHECKING:
-    from vhlo_tools.spec import Feature, Op, Slot, Specification
+    from vhlo_tools.spec import Op, Slot, Specification
     from vhlo_tools.spec_tools.rules import Complaint
     from vhlo_tools.version import Version
 
@@ -58,22 +58,20 @@ def _feature_ops(specs: Specification) -> Iterator[Complaint]:
                 yield "vhlo/features.toml", feature.id, f"it does not name {op.name}, which uses it"
     for feature in specs.features:
         for name in feature.ops:
-            named = specs.op(name)
+            op_named = specs.op(name)
             # The data does not specify which ops can contain a type, an attribute or a case.
-            if named is not None and not feature.names and not _has(named, feature):
+            if op_named is None or feature.names:
+                continue
+            # What an older version cannot refuse needs no feature.
+            idle = {step.newer for step in op_named.steps if not (step.added or step.single or step.empty)}
+            began = {version.min for version in op_named.versions if version.number not in idle}
+            if feature.introduced not in began and feature.id not in _features_used_by(op_named):
                 yield "vhlo/features.toml", feature.id, f"it names {name}, but introduces nothing of it"
 
 
 def _features_used_by(op: Op) -> set[str]:
     steps = {step.feature for step in op.steps if step.feature is not None}
     return steps | {constraint.feature for constraint in op.constraints}
-
-
-def _has(op: Op, feature: Feature) -> bool:
-    """Return whether the version of ``feature`` introduced something of ``op`` that an older version can refuse."""
-    idle = {step.newer for step in op.steps if not (step.added or step.single or step.empty)}
-    began = {version.min for version in op.versions if version.number not in idle}
-    return feature.introduced in began or feature.id in _features_used_by(op)
 
 
 @rule(
@@ -161,17 +159,9 @@ def _step_attributes(specs: Specification) -> Iterator[Complaint]:
             ("removed", step.removed, set(older.attributes) - set(newer.attributes)),
         ):
             for name in sorted(attributes - said.keys()):
-                yield (
-                    file_of(op),
-                    f"{op.name}.{step.older}-{step.newer}",
-                    f"{name} is {verb}, but the step does not list it",
-                )
+                yield file_of(op), step_name(op, step), f"{name} is {verb}, but the step does not list it"
             for name in sorted(said.keys() - attributes):
-                yield (
-                    file_of(op),
-                    f"{op.name}.{step.older}-{step.newer}",
-                    f"the step lists {name} as {verb}, but it is not",
-                )
+                yield file_of(op), step_name(op, step), f"the step lists {name} as {verb}, but it is not"
 
 
 @rule(
@@ -181,14 +171,11 @@ def _step_attributes(specs: Specification) -> Iterator[Complaint]:
 )
 def _step_values(specs: Specification) -> Iterator[Complaint]:
     for op, step, older, newer in specs.steps():
-        entry = f"{op.name}.{step.older}-{step.newer}"
+        entry = step_name(op, step)
         counts = [(len(version.operands), len(version.results)) for version in (older, newer)]
         if counts[0] != counts[1] or newer.regions[: len(older.regions)] != older.regions:
-            yield (
-                file_of(op),
-                entry,
-                "the versions differ in operands, results or regions in a way that no step can express",
-            )
+            what = "the versions differ in operands, results or regions in a way that no step can express"
+            yield file_of(op), entry, what
             continue
         widened = _widened(older.operands, newer.operands) | _widened(older.results, newer.results)
         if widened != set(step.single):
@@ -209,7 +196,7 @@ def _widened(older: Iterable[Slot], newer: Iterable[Slot]) -> set[str]:
 )
 def _default_unknown(specs: Specification) -> Iterator[Complaint]:
     for op, step, _, newer in specs.steps():
-        entry = f"{op.name}.{step.older}-{step.newer}"
+        entry = step_name(op, step)
         for identifier in sorted(defaults_of(step)):
             default = specs.default(identifier)
             if default is None:
@@ -242,7 +229,7 @@ def _constraint_unknown(specs: Specification) -> Iterator[Complaint]:
     "add the feature, or correct its id",
 )
 def _feature_unknown(specs: Specification) -> Iterator[Complaint]:
-    used = [(op, f"{op.name}.{step.older}-{step.newer}", step.feature) for op in specs.ops for step in op.steps]
+    used = [(op, step_name(op, step), step.feature) for op in specs.ops for step in op.steps]
     used += [(op, name, constraint.feature) for name, op, constraint in specs.constraints()]
     for op, entry, feature in used:
         if feature is not None and specs.feature(feature) is None:
@@ -257,13 +244,11 @@ def _feature_unknown(specs: Specification) -> Iterator[Complaint]:
 def _feature_guard(specs: Specification) -> Iterator[Complaint]:
     for op, step, _, _ in specs.steps():
         guarded = bool(step.added or step.single or step.empty)
-        if guarded != (step.feature is not None):
-            found = (
-                "it can reject a downgrade, but names no feature"
-                if guarded
-                else f"it names {step.feature}, but cannot reject a downgrade"
-            )
-            yield file_of(op), f"{op.name}.{step.older}-{step.newer}", found
+        if guarded and step.feature is None:
+            yield file_of(op), step_name(op, step), "it can reject a downgrade, but names no feature"
+        elif not guarded and step.feature is not None:
+            found = f"it names {step.feature}, but cannot reject a downgrade"
+            yield file_of(op), step_name(op, step), found
 
 
 @rule(
@@ -272,9 +257,7 @@ def _feature_guard(specs: Specification) -> Iterator[Complaint]:
     "make the versions equal",
 )
 def _feature_introduced(specs: Specification) -> Iterator[Complaint]:
-    said = [
-        (op, f"{op.name}.{step.older}-{step.newer}", step.feature, newer.min) for op, step, _, newer in specs.steps()
-    ]
+    said = [(op, step_name(op, step), step.feature, newer.min) for op, step, _, newer in specs.steps()]
     said += [(op, name, constraint.feature, constraint.since) for name, op, constraint in specs.constraints()]
     for op, entry, identifier, version in said:
         feature = specs.feature(identifier)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -13,13 +13,13 @@ from vhlo_tools.errors import InvalidSpecificationError
 from vhlo_tools.files import write_atomically
 from vhlo_tools.spec import load_specification
 from vhlo_tools.spec_tools import entry_rules  # noqa: F401 - registers its rules
-from vhlo_tools.spec_tools.rules import RULES, Violation, file_of
+from vhlo_tools.spec_tools.rules import RULES, Violation, file_of, step_name
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-    from vhlo_tools.spec import Constraint, Encoding, Field, OpVersion, Slot, Specification, Spelling
+    from vhlo_tools.spec import Specification, Spelling
 
 # Baselines of released specifications, and the add-only rule: no released entry changes or disappears
 #
@@ -34,15 +34,30 @@ Baseline = Mapping[str, Mapping[str, Mapping[str, Any]]]
 # New entries must begin after the release; a feature only names an existing entry, and may be added later.
 _DATED = {"op": "min", "type": "min", "attribute": "min", "enum": "min", "case": "min"}
 _DATED |= {"constraint": "since"}
+#: The files of kinds; those of ops have a file for each family.
+_FILES = {"version": "versions.toml", "type": "vhlo/types.toml", "attribute": "vhlo/attributes.toml"}
+_FILES |= {"builtin type": "builtin/types.toml", "builtin attribute": "builtin/attributes.toml"}
+_FILES |= {"enum": "vhlo/enums.toml", "case": "vhlo/enums.toml"}
+_FILES |= {"feature": "vhlo/features.toml", "default": "vhlo/defaults.toml"}
 _REMEDY = "released entries must not change: revert the change, and add a new version instead"
 
 
 def baseline_of(specs: Specification) -> Baseline:
     return {
         "version": {str(each.version): {"bytecode": each.bytecode} for each in specs.versions},
-        "op": {name: _op_version(version) for name, version in specs.op_versions.items()},
+        "op": {
+            name: {
+                "min": str(version.min),
+                "max": _text(version.max),
+                "operands": list(map(str, version.operands)),
+                "results": list(map(str, version.results)),
+                "attributes": list(version.attributes),
+                "regions": list(map(str, version.regions)),
+            }
+            for name, version in specs.op_versions.items()
+        },
         "step": {
-            f"{op.name}.{step.older}-{step.newer}": {
+            step_name(op, step): {
                 "feature": step.feature,
                 "added": dict(step.added),
                 "removed": dict(step.removed),
@@ -51,7 +66,19 @@ def baseline_of(specs: Specification) -> Baseline:
             }
             for op, step, _, _ in specs.steps()
         },
-        "constraint": {name: _constraint(constraint) for name, _, constraint in specs.constraints()},
+        "constraint": {
+            name: {
+                "since": str(constraint.since),
+                "versions": list(constraint.versions),
+                "requires": constraint.requires,
+                "operands": list(constraint.operands),
+                "attributes": list(constraint.attributes),
+                "kind": constraint.kind,
+                "value": constraint.value,
+                "types": sorted(constraint.types),
+            }
+            for name, _, constraint in specs.constraints()
+        },
         "type": {each.name: _spelling(each) for each in specs.types},
         "attribute": {each.name: _spelling(each) for each in specs.attributes},
         "builtin type": {each.name: _spelling(each) for each in specs.builtin_types},
@@ -98,20 +125,18 @@ def read_baseline(against: str, specs: Traversable) -> Baseline:
     """``against`` is a folder, or a git revision of the folder ``specs``."""
     if Path(against).is_dir():
         return baseline_of(load_specification(Path(against)))
-    with TemporaryDirectory() as folder:
-        _check_out(against, Path(str(specs)), Path(folder))
-        return baseline_of(load_specification(Path(folder)))
-
-
-def _check_out(revision: str, specs: Path, folder: Path) -> None:
-    commit = _git(specs, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}").decode().strip()
-    names = _git(specs, "ls-tree", "-r", "-z", "--name-only", commit, ".").decode().split("\0")
+    here = Path(str(specs))
+    commit = _git(here, "rev-parse", "--verify", "--end-of-options", f"{against}^{{commit}}").decode().strip()
+    names = _git(here, "ls-tree", "-r", "-z", "--name-only", commit, ".").decode().split("\0")
     files = [name for name in names if PurePosixPath(name).suffix == ".toml"]
     if not files:
-        raise InvalidSpecificationError(f"{specs} contains no specification in {revision}")
-    for name in files:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(_git(specs, "show", f"{commit}:./{name}"))
+        raise InvalidSpecificationError(f"{specs} contains no specification in {against}")
+    with TemporaryDirectory() as folder:
+        for name in files:
+            file = Path(folder, name)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(_git(here, "show", f"{commit}:./{name}"))
+        return baseline_of(load_specification(Path(folder)))
 
 
 def _git(folder: Path, *arguments: str) -> bytes:
@@ -130,12 +155,13 @@ def _git(folder: Path, *arguments: str) -> bytes:
 
 def broken_promises(specs: Specification, released: Baseline) -> Iterator[Violation]:
     """Yield a violation for each change or removal of a released entry, and each addition to a released version."""
-    present, files = baseline_of(specs), _files(specs)
+    present, families = baseline_of(specs), {op.name: file_of(op) for op in specs.ops}
     versions = [Version(version) for version in released.get("version", ())]
     newest = max(versions, default=None)
 
     def violation(rule: str, kind: str, name: str, message: str, remedy: str = _REMEDY) -> Violation:
-        return Violation(rule, files(kind, name), name, message, remedy)
+        op = name.rpartition("_v")[0] if kind == "op" else name.partition(".")[0]
+        return Violation(rule, _FILES.get(kind) or families.get(op, "vhlo/ops"), name, message, remedy)
 
     def has_ended(kind: str, name: str, key: str, value: object) -> bool:
         # The one permitted change: a current entry ends, at the last release or later, because a newer version exists.
@@ -167,63 +193,13 @@ def broken_promises(specs: Specification, released: Baseline) -> Iterator[Violat
             yield violation("released-added", "version", version, message, f"add it after {newest}")
 
 
-def _files(specs: Specification) -> Callable[[str, str], str]:
-    families = {op.name: file_of(op) for op in specs.ops}
-    fixed = {"version": "versions.toml", "type": "vhlo/types.toml", "attribute": "vhlo/attributes.toml"}
-    fixed |= {"builtin type": "builtin/types.toml", "builtin attribute": "builtin/attributes.toml"}
-    fixed |= {"enum": "vhlo/enums.toml", "case": "vhlo/enums.toml"}
-    fixed |= {"feature": "vhlo/features.toml", "default": "vhlo/defaults.toml"}
-
-    def file(kind: str, name: str) -> str:
-        op = name.rpartition("_v")[0] if kind == "op" else name.partition(".")[0]
-        return fixed.get(kind) or families.get(op, "vhlo/ops")
-
-    return file
-
-
-def _op_version(version: OpVersion) -> dict[str, Any]:
-    return {
-        "min": str(version.min),
-        "max": _text(version.max),
-        "operands": _slots(version.operands),
-        "results": _slots(version.results),
-        "attributes": list(version.attributes),
-        "regions": _slots(version.regions),
-    }
-
-
-def _slots(slots: tuple[Slot, ...]) -> list[str]:
-    return [str(slot) for slot in slots]
-
-
-def _constraint(constraint: Constraint) -> dict[str, Any]:
-    return {
-        "since": str(constraint.since),
-        "versions": list(constraint.versions),
-        "requires": constraint.requires,
-        "operands": list(constraint.operands),
-        "attributes": list(constraint.attributes),
-        "kind": constraint.kind,
-        "value": constraint.value,
-        "types": sorted(constraint.types),
-    }
-
-
 def _spelling(spelling: Spelling) -> dict[str, Any]:
     return {
         "min": _text(spelling.min),
         "max": _text(spelling.max),
         "bits": spelling.bits,
-        "encodings": [_encoding(encoding) for encoding in spelling.encodings],
+        "encodings": [{"code": each.code, "fields": list(map(str, each.fields))} for each in spelling.encodings],
     }
-
-
-def _encoding(encoding: Encoding) -> dict[str, Any]:
-    return {"code": encoding.code, "fields": [_field(field) for field in encoding.fields]}
-
-
-def _field(field: Field) -> str:
-    return f"{field.name}: {field.kind}{f' {field.enum}' if field.enum else ''}{'[]' if field.is_list else ''}"
 
 
 def _text(version: Version | None) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import partial
@@ -19,7 +19,7 @@ from vhlo_tools.spec_tools.description import nearest
 from vhlo_tools.spec_tools.generated_tests import Generator
 from vhlo_tools.spec_tools.linting import RELEASED, lint, read_released
 from vhlo_tools.spec_tools.rules import file_of, follows
-from vhlo_tools.spec_tools.toml_editing import Document, array, quoted
+from vhlo_tools.spec_tools.toml_editing import Document, array, entry_text, quoted
 from vhlo_tools.spec_tools.version_changes import (
     Drafts,
     NewAttribute,
@@ -35,7 +35,7 @@ from vhlo_tools.spec_tools.version_changes import (
 if TYPE_CHECKING:
     from vhlo_tools.findings import FindingKind
     from vhlo_tools.spec import Op, Specification
-    from vhlo_tools.spec_tools.toml_editing import Edit, TableSpan
+    from vhlo_tools.spec_tools.toml_editing import Edit
     from vhlo_tools.spec_tools.version_changes import NewDefault, NewEntry
     from vhlo_tools.version import Version
 
@@ -56,15 +56,20 @@ class Subject:
     name: str | None = None  # the type, attribute or enum that it concerns, if any
 
 
-def feature_entry(identifier: str, subjects: Sequence[Subject], version: Version) -> str:
-    kinds = [subject.kind for subject in subjects]
-    title = quoted(" and ".join(subject.title for subject in subjects))
-    lists = (("ops", [each.op for each in subjects]), ("names", [each.name for each in subjects]))
-    named = {key: list(dict.fromkeys(filter(None, values))) for key, values in lists}
-    lines = "".join(f"{key} = {array(names)}\n" for key, names in named.items() if names)
+def feature_entry(
+    identifier: str,
+    title: str,
+    kind: FindingKind,
+    version: Version,
+    ops: Iterable[str],
+    names: Iterable[str],
+    remedy: str,
+) -> str:
+    named = {"ops": list(dict.fromkeys(ops)), "names": list(dict.fromkeys(names))}
+    lines = "".join(f"{key} = {array(values)}\n" for key, values in named.items() if values)
     return (
-        f'[[feature]]\nid = "{identifier}"\ntitle = {title}\nkind = "{"op" if "op" in kinds else kinds[0]}"\n'
-        f'introduced = "{version}"\n{lines}remedy = {quoted(subjects[0].remedy)}\n'
+        f'[[feature]]\nid = "{identifier}"\ntitle = {quoted(title)}\nkind = "{kind}"\n'
+        f'introduced = "{version}"\n{lines}remedy = {quoted(remedy)}\n'
     )
 
 
@@ -101,9 +106,8 @@ def version_entry(version: Version, day: date, bytecode: int, brought: str) -> s
     )
 
 
-def op_entry(op: NewOp, version: Version) -> str:
-    first = OpVersion(op.name, 1, version, None, op.operands, op.results, op.attributes, op.regions)
-    return f'[[op]]\nname = "{op.name}"\n{op_version_entry(first)}'
+def op_entry(first: OpVersion) -> str:
+    return f'[[op]]\nname = "{first.op}"\n{op_version_entry(first)}'
 
 
 def op_version_entry(version: OpVersion) -> str:
@@ -116,21 +120,10 @@ def op_version_entry(version: OpVersion) -> str:
     )
 
 
-def kind_entry(kind: NewKind, version: Version, code: int, bits: int | None) -> str:
-    width = f"bits = {bits}\n" if bits else ""
-    fields = f"fields = {array(kind.fields)}\n" if kind.fields else ""
-    name = f'[[{kind.kind}]]\nname = "{kind.name}"\nmin = "{version}"\n{width}'
-    return f"{name}[[{kind.kind}.encoding]]\ncode = {code}\n{fields}"
-
-
 def bits_of(name: str) -> int | None:
     """Return the width that the name of a type says, as in ``f8E4M3_v1``."""
     width = re.match(r"(?:b?f|u?i)(\d+)", name)
     return int(width[1]) if width else None
-
-
-def enum_entry(case: NewCase, version: Version) -> str:
-    return f'[[enum]]\nname = "{case.enum}"\nmin = "{version}"\ncases = [\n  {case_item(case, 0)},\n]\n'
 
 
 def case_item(case: NewCase, value: int, version: Version | None = None) -> str:
@@ -297,7 +290,8 @@ class _VersionPlanner(Drafts):
         has_readme = (self.folder / "vhlo" / "ops" / "README.md").is_file()
         is_new = file not in self.documents and not (self.folder / file).is_file()
         document = self.document(file, f"# Ops of the family {op.family}.\n{readme if has_readme else ''}")
-        document.add_in_order("op", op.name, op_entry(op, self.version))
+        first = OpVersion(op.name, 1, self.version, None, op.operands, op.results, op.attributes, op.regions)
+        document.add_in_order("op", op.name, op_entry(first))
         if is_new:
             self.left.append(
                 partial(Remaining, document.path, 1, "describe what the ops of this family have in common")
@@ -321,7 +315,10 @@ class _VersionPlanner(Drafts):
         known = [encoding.code for each in spellings for encoding in each.encodings]
         known += [int(code) for code in re.findall(r"^\s*code\s*=\s*(\d+)", document.text, re.MULTILINE)]
         bits = bits_of(kind.name) if kind.kind == "type" and not kind.fields else None
-        document.append(kind_entry(kind, self.version, max(known, default=-1) + 1, bits))
+        encoding = {"code": max(known, default=-1) + 1, **({"fields": list(kind.fields)} if kind.fields else {})}
+        width = {"bits": bits} if bits else {}
+        entry = {"name": kind.name, "min": str(self.version), **width, "encoding": [encoding]}
+        document.append(entry_text(header, entry))
         what = f"check that this is the code of {kind.name} in the bytecode"
         self.leave(file, f"{header}.encoding", kind.name, "code", what)
         if bits:
@@ -339,7 +336,8 @@ class _VersionPlanner(Drafts):
             raise InvalidSpecificationError(f"{enum.name} already has a case {case.name}")
         if enum is None and case.enum not in document.entries("enum"):
             self.plan_kind(NewKind("attribute", case.enum, (f"value: enum {case.enum}",)))
-            document.add_in_order("enum", case.enum, enum_entry(case, self.version))
+            entry = f'[[enum]]\nname = "{case.enum}"\nmin = "{self.version}"\ncases = [\n  {case_item(case, 0)},\n]\n'
+            document.add_in_order("enum", case.enum, entry)
         else:
             section = document.section("enum", case.enum)
             values = [int(value) for value in re.findall(r"value = (\d+)", document.text_of(section))]
@@ -370,7 +368,11 @@ class _VersionPlanner(Drafts):
         else:
             feature, number = self._feature_of(changes[0]), older.number + 1
             newer = replace(older, number=number, min=self.version, attributes=attributes)
-            self._add_version(document, name, newer, feature, added)
+            defaults = ", ".join(f"{key} = {quoted(default)}" for key, default in added.items())
+            step = (
+                f'[[op.step]]\nbetween = [{older.number}, {number}]\nfeature = "{feature}"\nadded = {{ {defaults} }}\n'
+            )
+            self.add_op_version(file, name, op_version_entry(newer), step, str(self.before))
             gained = names
         for change in changes:
             self.add_test(change, self.add_feature(change, feature), f"{name}_v{number}", added[change.name])
@@ -422,21 +424,6 @@ class _VersionPlanner(Drafts):
         if not document.has(step, "feature"):
             document.add_key(step, "feature", quoted(feature), before="added")
 
-    def _add_version(self, document: Document, op: str, newer: OpVersion, feature: str, added: dict[str, str]) -> None:
-        """The last op version then ends at the version before."""
-        items = ", ".join(f"{name} = {quoted(default)}" for name, default in added.items())
-        step = (
-            f"\n[[op.step]]\nbetween = [{newer.number - 1}, {newer.number}]\n"
-            f'feature = "{feature}"\nadded = {{ {items} }}\n'
-        )
-        last = document.section("op.version", op)
-        # A step may have subtables: [op.step.added].
-        steps = [each for each in document.sections("op", op) if each.header.startswith("op.step")]
-        # Insert from the bottom up, so that the positions above remain valid.
-        document.insert(_last_of(steps or [last]).end, step)
-        document.insert(last.end, op_version_entry(newer))
-        document.insert(document.line_of(last, "min"), f'max = "{self.before}"\n')
-
     # Features and tests of every change
 
     @property
@@ -478,42 +465,37 @@ class _VersionPlanner(Drafts):
     def _write_features(self) -> None:
         document = self.document("vhlo/features.toml")
         for feature, subjects in self.features.items():
-            if self.specs.feature(feature) is None:
-                document.append(feature_entry(feature, subjects, self.version))
-                shared = len(subjects) > 1
-            else:
-                self._extend_feature(document, feature, subjects)
-                shared = True
-            if shared:
-                self.leave("vhlo/features.toml", "feature", feature, "title", "summarize all of them in a few words")
             titles = " and ".join(subject.title for subject in subjects)
+            ops = [subject.op for subject in subjects if subject.op]
+            names = [subject.name for subject in subjects if subject.name]
+            known = self.specs.feature(feature)
+            if known is None:
+                kinds = [subject.kind for subject in subjects]
+                kind = "op" if "op" in kinds else kinds[0]
+                remedy = subjects[0].remedy
+                document.append(feature_entry(feature, titles, kind, self.version, ops, names, remedy))
+            else:
+                for key, values, held in (("ops", ops, known.ops), ("names", names, known.names)):
+                    section = document.section("feature", feature)
+                    new = [each for each in dict.fromkeys(values) if each not in held]
+                    if new and document.has(section, key):
+                        document.extend(section, key, [quoted(value) for value in new])
+                    elif new:
+                        document.add_key(section, key, array(new), before="remedy")
+            if known is not None or len(subjects) > 1:
+                self.leave("vhlo/features.toml", "feature", feature, "title", "summarize all of them in a few words")
             self.leave("vhlo/features.toml", "feature", feature, "remedy", f"describe how to avoid {titles}")
             # A fork need not have our collection of test programs.
             if (self.folder.parent / _PROGRAMS).is_dir():
                 what = f"once a release has it, add a program with it: {_PROGRAMS / feature}.mlir"
                 self.left.append(self._beside_features(feature, what))
 
-    def _extend_feature(self, document: Document, feature: str, subjects: Sequence[Subject]) -> None:
-        known = self.specs.feature(feature)
-        assert known is not None
-        ops = [subject.op for subject in subjects if subject.op and subject.op not in known.ops]
-        names = [subject.name for subject in subjects if subject.name and subject.name not in known.names]
-        for key, values in (("ops", dict.fromkeys(ops)), ("names", dict.fromkeys(names))):
-            section: TableSpan = document.section("feature", feature)
-            if values and document.has(section, key):
-                document.extend(section, key, [quoted(value) for value in values])
-            elif values:
-                document.add_key(section, key, array(list(values)), before="remedy")
-
     def finish(self) -> Plan:
         """The result of the edits is linted."""
         self._write_features()
         edits = self.edits + self.tests
         check_edits(self.folder, edits)
-        left = [remaining() for remaining in self.left] + self._once_released()
-        order = {edit.path: place for place, edit in enumerate(edits)}
-        left.sort(key=lambda each: (order.get(each.path, len(order)), each.line))
-        return Plan(self.version, tuple(edits), tuple(left))
+        return self.plan(self.version, edits, self._once_released())
 
     def _once_released(self) -> list[Remaining]:
         left = []
@@ -529,7 +511,3 @@ class _VersionPlanner(Drafts):
             what = "once it is released: vhlo spec lint --write-baseline"
             left.append(Remaining(released.path, max(lines, default=1), what))
         return left
-
-
-def _last_of(sections: Sequence[TableSpan]) -> TableSpan:
-    return max(sections, key=lambda section: section.end)

@@ -15,7 +15,7 @@ from vhlo_tools.records import dataclass
 from vhlo_tools.spec import Specification, structures_in
 
 if TYPE_CHECKING:
-    from vhlo_tools.spec import Op, OpVersion, Structure
+    from vhlo_tools.spec import Op, OpStep, OpVersion
     from vhlo_tools.version import Version
 
 #: A violation found by the check of a rule: the file, the entry in the file, and the message.
@@ -63,6 +63,10 @@ def follows(newer: Version, older: Version) -> bool:
 
 def file_of(op: Op) -> str:
     return f"vhlo/ops/{op.family}.toml"
+
+
+def step_name(op: Op, step: OpStep) -> str:
+    return f"{op.name}.{step.older}-{step.newer}"
 
 
 # Names
@@ -170,11 +174,8 @@ def _bytecode_descends(specs: Specification) -> Iterator[Complaint]:
 def _bytecode_newest(specs: Specification) -> Iterator[Complaint]:
     last, newest = specs.versions[-1], max(entry.bytecode for entry in specs.versions)
     if last.bytecode < newest:
-        yield (
-            "versions.toml",
-            str(last.version),
-            f"the newest version writes MLIR bytecode {last.bytecode}, not {newest}",
-        )
+        message = f"the newest version writes MLIR bytecode {last.bytecode}, not {newest}"
+        yield "versions.toml", str(last.version), message
 
 
 @rule("version-unknown", "every bound is a version in versions.toml", "add the version to versions.toml, or correct it")
@@ -211,12 +212,8 @@ def _range_gap(specs: Specification) -> Iterator[Complaint]:
         for older, newer in pairwise(op.versions):
             follows = older.max and specs.after(older.max)
             if follows and follows < newer.min:
-                missing = f"no version of the op is in {follows}"
-                yield (
-                    file_of(op),
-                    newer.name,
-                    f"{older.name} ends at {older.max} and {newer.name} begins at {newer.min}: {missing}",
-                )
+                gap = f"{older.name} ends at {older.max} and {newer.name} begins at {newer.min}"
+                yield file_of(op), newer.name, f"{gap}: no version of the op is in {follows}"
 
 
 @rule(
@@ -228,11 +225,8 @@ def _range_overlap(specs: Specification) -> Iterator[Complaint]:
             if older.max is None:
                 yield file_of(op), older.name, f"it has no max although {newer.name} begins at {newer.min}"
             elif older.max >= newer.min:
-                yield (
-                    file_of(op),
-                    newer.name,
-                    f"{newer.name} begins at {newer.min}, but {older.name} ends at {older.max}",
-                )
+                message = f"{newer.name} begins at {newer.min}, but {older.name} ends at {older.max}"
+                yield file_of(op), newer.name, message
 
 
 # Encodings
@@ -279,23 +273,19 @@ def _kind_unknown(specs: Specification) -> Iterator[Complaint]:
     values += [(file_of(op), name, constraint.value) for name, op, constraint in specs.constraints()]
     for file, name, value in values:
         for node in structures_in(value):
-            yield from ((file, name, message) for message in _wrong_with(specs, node))
+            for kind, names in specs.kinds.items():
+                found = node.get(kind)
+                # A fork that specifies only ops uses the types and attributes of another specification.
+                if isinstance(found, str) and names and found not in names:
+                    yield file, name, f"there is no {kind} {found}"
+            enum = specs.enum(str(node.get("attribute")))
+            if enum is not None and "case" in node and enum.case(node["case"]) is None:
+                yield file, name, f"{enum.name} has no case {node['case']}"
     every = specs.kinds["type"].keys() | specs.kinds["attribute"].keys()
     for name, op, constraint in specs.constraints():
         for kind in (*constraint.types, *([constraint.kind] if constraint.kind else [])):
             if every and kind not in every:
                 yield file_of(op), name, f"there is no {kind}"
-
-
-def _wrong_with(specs: Specification, node: Structure) -> Iterator[str]:
-    for kind, names in specs.kinds.items():
-        name = node.get(kind)
-        # A fork that specifies only ops uses the types and attributes of another specification.
-        if isinstance(name, str) and names and name not in names:
-            yield f"there is no {kind} {name}"
-    enum = specs.enum(str(node.get("attribute")))
-    if enum is not None and "case" in node and enum.case(node["case"]) is None:
-        yield f"{enum.name} has no case {node['case']}"
 
 
 def _lives(specs: Specification) -> Iterator[tuple[str, str, Version | None, Version | None]]:

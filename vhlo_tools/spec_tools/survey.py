@@ -9,7 +9,8 @@ from datetime import date
 from typing import Any, Final, Literal, TypeAlias
 
 from vhlo_tools.records import dataclass
-from vhlo_tools.spec import Constraint, Encoding, Field, OpVersion, Slot, Specification, Spelling
+from vhlo_tools.spec import OpVersion, Slot, Specification, Spelling
+from vhlo_tools.spec_tools.rules import step_name
 from vhlo_tools.version import Version
 
 # Facts of a source and of a specification, in one form in which they can be compared
@@ -78,7 +79,7 @@ def facts_of(specs: Specification, at: Version) -> dict[str, dict[str, dict[str,
         },
         "op": {name: _op_version(version, at) for name, version in specs.op_versions.items()},
         "step": {
-            f"{op.name}.{step.older}-{step.newer}": {
+            step_name(op, step): {
                 "min": str(newer.min),
                 "added": dict(step.added),
                 "sets": {
@@ -90,7 +91,7 @@ def facts_of(specs: Specification, at: Version) -> dict[str, dict[str, dict[str,
             }
             for op, step, _, newer in specs.steps()
         },
-        "constraint": dict(_constraints(specs)),
+        "constraint": _constraints(specs),
     }
 
 
@@ -109,19 +110,16 @@ def encoding_text(code: int, kinds: list[str]) -> str:
     return f"{code}: {', '.join(kinds)}" if kinds else str(code)
 
 
-def _constraints(specs: Specification) -> Iterator[tuple[str, dict[str, Any]]]:
+def _constraints(specs: Specification) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for _, op, constraint in specs.constraints():
         for number in constraint.versions:
             name = constraint_name(f"{op.name}_v{number}", constraint.since)
             facts = found.setdefault(name, {"min": str(constraint.since), "requires": []})
-            facts["requires"] = sorted([*facts["requires"], requirement_text(_as_entry(constraint))])
-    yield from found.items()
-
-
-def _as_entry(constraint: Constraint) -> dict[str, Any]:
-    keys = ("requires", "operands", "attributes", "kind", "value", "types")
-    return {key: getattr(constraint, key) for key in keys if getattr(constraint, key)}
+            keys = ("requires", "operands", "attributes", "kind", "value", "types")
+            text = requirement_text({key: getattr(constraint, key) for key in keys})
+            facts["requires"] = sorted([*facts["requires"], text])
+    return found
 
 
 def _op_version(version: OpVersion, at: Version) -> dict[str, Any]:
@@ -146,16 +144,11 @@ def _spelling(spelling: Spelling, at: Version) -> dict[str, Any]:
         "min": str(spelling.min),
         "max": _end(spelling.max, at),
         "code": spelling.encodings[0].code,
-        "encodings": sorted(_encoding(encoding) for encoding in spelling.encodings),
+        "encodings": sorted(
+            encoding_text(each.code, [str(field).partition(": ")[2] for field in each.fields])
+            for each in spelling.encodings
+        ),
     }
-
-
-def _encoding(encoding: Encoding) -> str:
-    return encoding_text(encoding.code, [_kind(field) for field in encoding.fields])
-
-
-def _kind(field: Field) -> str:
-    return f"enum {field.enum}" if field.enum else f"{field.kind}[]" if field.is_list else field.kind
 
 
 def _end(end: Version | None, at: Version) -> str | None:
@@ -204,9 +197,11 @@ def compare(specs: Specification, survey: Survey) -> Comparison:
     for kind in (kind for kind in KINDS if kind in survey.entries):
         here, there = ours[kind], survey.entries[kind]
         for name in sorted(here.keys() | there.keys(), key=_order):
-            if name not in there and _begins_after(kind, name, here[name], survey.version):
+            begins = None if name in there else name if kind == "version" else here[name].get("min")
+            is_quiet = kind == "version" or (kind == "op" and name in here and specs.op_versions[name].forgotten)
+            if begins is not None and Version(begins) > survey.version.minor_release:
                 newer.append((kind, name))
-            elif name in there or not _is_quiet(specs, kind, name):
+            elif name in there or not is_quiet:
                 differences += _of_entry(kind, name, here.get(name), there.get(name), survey.place(kind, name))
     return Comparison(tuple(differences), tuple(newer))
 
@@ -222,17 +217,6 @@ def _of_entry(
     for key, value in there.items():
         if here.get(key) != value:
             yield Difference(kind, name, "changed", key, here.get(key), value, *life, place)
-
-
-def _begins_after(kind: str, name: str, facts: Mapping[str, Any], version: Version) -> bool:
-    begins = name if kind == "version" else facts.get("min")
-    return begins is not None and Version(begins) > version.minor_release
-
-
-def _is_quiet(specs: Specification, kind: str, name: str) -> bool:
-    if kind == "version":
-        return True
-    return kind == "op" and specs.op_versions[name].forgotten
 
 
 def _order(name: str) -> tuple[int, int, int, str]:

@@ -190,6 +190,24 @@ class Drafts:
     def edits(self) -> list[Edit]:
         return [edit for document in self.documents.values() if (edit := document.edit) is not None]
 
+    def add_op_version(self, file: str, op: str, entry: str, step: str, end: str) -> None:
+        """Add a version of an op, and the step to it; the last version then ends at the version ``end``."""
+        document = self.document(file)
+        last = document.section("op.version", op)
+        # A step may have subtables: [op.step.added].
+        steps = [each for each in document.sections("op", op) if each.header.startswith("op.step")]
+        # From the bottom up, so that the positions above remain valid.
+        document.insert(max(steps or [last], key=lambda each: each.end).end, f"\n{step}")
+        document.insert(last.end, entry)
+        document.insert(document.line_of(last, "min"), f'max = "{end}"\n')
+
+    def plan(self, version: Version, edits: Sequence[Edit], further: Sequence[Remaining] = ()) -> Plan:
+        """Order tasks as the edits of their files."""
+        order = {edit.path: place for place, edit in enumerate(edits)}
+        left = [*(remaining() for remaining in self.left), *further]
+        left.sort(key=lambda each: (order.get(each.path, len(order)), str(each.path), each.line))
+        return Plan(version, tuple(edits), tuple(left))
+
 
 # Defaults given on a command line: the id of an existing default, or a value from which a new default is made
 
