@@ -55,8 +55,7 @@ class PlainReader:
             self._left = _LARGEST
         found, size, height = self._known.get((kind, index), (None, 1, 0))
         if self._depth + height > _DEEPEST or self._left < size:
-            table = self._file.attributes if kind == "attribute" else self._file.types
-            raise table[index].malformed(
+            raise self._file.table(kind)[index].malformed(
                 f"{kind}s nest deeper than {_DEEPEST} levels, or expand to more than {_LARGEST} values"
             )
         if (kind, index) in self._known:

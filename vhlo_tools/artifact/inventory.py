@@ -116,7 +116,7 @@ def _by_number(counts: Iterable[tuple[str, int]]) -> dict[str, int]:
 
 
 def _kinds(file: File, kind: EntryKind) -> dict[str, int]:
-    table = file.attributes if kind == "attribute" else file.types
+    table = file.table(kind)
     counts: Counter[str] = Counter()
     codes = table.codes
     for _, run in table.groups():

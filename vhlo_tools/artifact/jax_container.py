@@ -99,7 +99,9 @@ def _refusals_of(part: JaxExportPart, reader: JaxRelease) -> list[Finding]:
 
 
 def _finding(id_: str, message: str, remedy: str) -> Finding:
-    return Finding(f"jax_export_{id_}", "error", "encoding", message, remedy=f"{remedy}; or {_OUT}")
+    return Finding(
+        feature=f"jax_export_{id_}", level="error", kind="encoding", message=message, remedy=f"{remedy}; or {_OUT}"
+    )
 
 
 def reading_jax(export: JaxExport, accepts: Callable[[Version], bool]) -> tuple[JaxRelease, ...]:

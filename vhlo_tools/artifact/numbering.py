@@ -200,7 +200,7 @@ class FileNumbering:
         key = (kind, index)
         found = self._entries.get(key)
         if found is None:
-            entry = (self.file.attributes if kind == "attribute" else self.file.types)[index]
+            entry = self.file.table(kind)[index]
             if self._depth > _DEEPEST:
                 raise entry.malformed(f"{kind}s nest deeper than {_DEEPEST} levels, or in a cycle")
             self._depth += 1
@@ -221,7 +221,7 @@ class FileNumbering:
     def decode(self, kind: EntryKind, index: int) -> Value | None:
         """Decode also an attribute of a specified dialect beside VHLO."""
         value = self.file.decode(kind, index)
-        entry = (self.file.attributes if kind == "attribute" else self.file.types)[index]
+        entry = self.file.table(kind)[index]
         foreign = foreign_encodings(self.file.dialect(entry.dialect)) if value is None and kind == "attribute" else None
         return decode_entry(self.file, kind, entry, foreign) if foreign else value
 

@@ -39,10 +39,11 @@ if TYPE_CHECKING:
     )
     from vhlo_tools.bytecode.elements import digest, element_texts, same_bytes, shortest_form
     from vhlo_tools.bytecode.entries import Entry, EntryTable, Properties, attributes_in
+    from vhlo_tools.bytecode.entry_printing import Printer
     from vhlo_tools.bytecode.file import File, decode, encode, encode_chunks, is_compiled, without_collection
     from vhlo_tools.bytecode.ir import OPTIONAL_LOCATIONS_SINCE
     from vhlo_tools.bytecode.primitives import ByteReader, varint
-    from vhlo_tools.bytecode.printing import Printer, inherent_attributes, print_program
+    from vhlo_tools.bytecode.printing import print_program
     from vhlo_tools.bytecode.program import (
         Block,
         BlockArgument,
@@ -57,6 +58,15 @@ if TYPE_CHECKING:
         heads_in,
     )
     from vhlo_tools.bytecode.stripping import strip_locations
-    from vhlo_tools.bytecode.traversal import Frame, Place, Places, attributes_of, function_types, program_name, visit
+    from vhlo_tools.bytecode.traversal import (
+        Frame,
+        Place,
+        Places,
+        attributes_of,
+        function_types,
+        inherent_attributes,
+        program_name,
+        visit,
+    )
 else:
     __getattr__, __dir__ = lazy_exports(__name__)

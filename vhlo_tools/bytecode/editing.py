@@ -28,11 +28,12 @@ from vhlo_tools.bytecode.entries import (
     encode_sizes,
     encode_strings,
 )
+from vhlo_tools.bytecode.entry_printing import Printer
 from vhlo_tools.bytecode.file import File, decode
 from vhlo_tools.bytecode.ir import encode_ir
 from vhlo_tools.bytecode.primitives import flagged, varint
-from vhlo_tools.bytecode.printing import Printer, inherent_attributes
 from vhlo_tools.bytecode.program import Block, Operation, Region, UseListOrder, blocks_in, heads_in
+from vhlo_tools.bytecode.traversal import inherent_attributes
 from vhlo_tools.errors import MalformedArtifactError, UnsupportedFeatureError
 from vhlo_tools.files import Chunk, join, view
 from vhlo_tools.findings import OPAQUE_PROPERTIES, Finding
@@ -95,7 +96,7 @@ class Tables:
         entry = self._file.encode(kind, value)
         key = (kind, entry.dialect, bytes(entry.data))
         if key not in self._made:
-            table = self._file.attributes if kind == "attribute" else self._file.types
+            table = self._file.table(kind)
             self._made[key] = len(table)
             table.append(Entry(entry.dialect, entry.custom, entry.data))
         return self._made[key]
@@ -184,31 +185,31 @@ class AttributeLayout:
         self, inherent: Attributes, discardable: Attributes, slots: Sequence[PropertySlot] | None, op: Operation
     ) -> tuple[int | None, int | None]:
         """Return the indices of properties and of a dictionary; ``op`` is for messages only."""
-        if not self._is:
-            return None, self._tables.dictionary({**discardable, **inherent})
-        if slots is None or not self._name(op).startswith("vhlo."):
-            # MLIR also accepts inherent attributes in the dictionary, and the properties of ops of other dialects
-            # differ between releases.
+        # MLIR also accepts inherent attributes in the dictionary, and the properties of ops of other dialects differ
+        # between releases.
+        if not self._is or slots is None or not self._name(op).startswith("vhlo."):
             return None, self._tables.dictionary({**discardable, **inherent})
         pieces = []
         for slot in slots:
             index = inherent.get(slot.name)
-            if index is None and not slot.optional:
-                raise self._malformed(op, f"an op of {self._name(op)} has no attribute {slot.name}")
-            pieces.append(
-                varint(index or 0) if not slot.optional else varint(0) if index is None else flagged(index, True)
-            )
-        return self._add(b"".join(pieces)) if pieces else None, self._tables.dictionary(discardable)
+            if index is not None:
+                pieces.append(flagged(index, True) if slot.optional else varint(index))
+            elif slot.optional:
+                pieces.append(varint(0))
+            else:
+                at = self._file.attributes[op.attributes or op.location]
+                raise at.malformed(f"an op of {self._name(op)} has no attribute {slot.name}")
+        if not pieces:
+            return None, self._tables.dictionary(discardable)
+        data = b"".join(pieces)
+        if data not in self._made:
+            self._made[data] = len(self._new)
+            self._new.append(Properties(data))
+        return self._made[data], self._tables.dictionary(discardable)
 
     def finish(self) -> None:
         self._file.properties = self._new
         self._file.has_properties = self._is
-
-    def _add(self, data: bytes) -> int:
-        if data not in self._made:
-            self._made[data] = len(self._new)
-            self._new.append(Properties(data))
-        return self._made[data]
 
     def _dictionary(self, index: int | None) -> dict[str, int]:
         if index is None:
@@ -256,9 +257,6 @@ class AttributeLayout:
     def _name(self, op: Operation) -> str:
         return self._file.op_name(op.name)
 
-    def _malformed(self, op: Operation, message: str) -> MalformedArtifactError:
-        return self._file.attributes[op.attributes or op.location].malformed(message)
-
 
 # Overwrite table entries that edited ops no longer use, because older readers would not know them
 #
@@ -278,7 +276,10 @@ def collect_garbage(file: File, tables: Tables, dropped: Iterable[int]) -> None:
     Indices are kept, so nothing is renumbered. All entries stay if another dialect may refer to them in unknown ways.
     """
     closure = _closure(file, {("attribute", index) for index in dropped})
-    candidates = {key for key in closure if not _is_plain(file.decode(*key))}
+    values = {key: file.decode(*key) for key in closure}
+    candidates = {
+        key for key, value in values.items() if not (value and value.dialect == "builtin" and value.name in _PLAIN)
+    }
     held = _held_by_others(file, candidates)
     if held is None:
         return
@@ -288,7 +289,7 @@ def collect_garbage(file: File, tables: Tables, dropped: Iterable[int]) -> None:
         "type": file.types[tables.builtin_type("none")],
     }
     for kind, index in dead:
-        _table(file, kind)[index] = nothing[kind]
+        file.table(kind)[index] = nothing[kind]
 
 
 def _closure(file: File, found: set[_Key]) -> set[_Key]:
@@ -300,10 +301,6 @@ def _closure(file: File, found: set[_Key]) -> set[_Key]:
         closed |= new
         pending += new
     return closed
-
-
-def _is_plain(value: Value | None) -> bool:
-    return value is not None and value.dialect == "builtin" and value.name in _PLAIN
 
 
 def _held(value: Value) -> set[_Key]:
@@ -319,7 +316,7 @@ def _held_by_others(file: File, candidates: set[_Key]) -> set[_Key] | None:
     )
     for kind in _KINDS:
         skipped = [plain if kind == "attribute" and name == "builtin" else frozenset() for name in dialects]
-        table = _table(file, kind)
+        table = file.table(kind)
         for index in table.others(skipped):
             entry = table[index]
             if not entry.custom or (kind, index) in candidates:
@@ -338,10 +335,6 @@ def _held_by_others(file: File, candidates: set[_Key]) -> set[_Key] | None:
             held.add(("attribute", head.attributes))
         held.update(("attribute", index) for index in inherent_attributes(file, head).values())
     return held
-
-
-def _table(file: File, kind: EntryKind) -> EntryTable:
-    return file.attributes if kind == "attribute" else file.types
 
 
 # Renumber the values of a function when ops and block arguments are added or removed
@@ -513,18 +506,12 @@ def _elements(printer: Printer, entry: Entry, index: int, name: str, resource: R
     size = (bits + 7) // 8 * (2 if element.startswith("complex") else 1)
     number = math.prod(shape)
     if len(resource.data) == number * size:
-        return _packed(bytes(resource.data)) if element == "i1" else resource.data
+        if element != "i1" or not number:
+            return resource.data
+        # Booleans of one byte each become eight to a byte, lowest bit first.
+        digits = bytes(resource.data)[::-1].translate(_DIGITS)
+        return int(digits, 2).to_bytes((number + 7) // 8, "little")
     if element == "i1" and len(resource.data) == (number + 7) // 8:
         return resource.data
-    raise _misfit(entry, name, text, number * size, len(resource.data))
-
-
-def _misfit(entry: Entry, name: str, text: str, expected: int, found: int) -> MalformedArtifactError:
-    return entry.malformed(f"the resource {name} contains {found} bytes, but {text[:100]} requires {expected}")
-
-
-def _packed(data: bytes) -> bytes:
-    """Pack booleans of one byte each eight to a byte, lowest bit first."""
-    if not data:
-        return b""
-    return int(data[::-1].translate(_DIGITS), 2).to_bytes((len(data) + 7) // 8, "little")
+    found = len(resource.data)
+    raise entry.malformed(f"the resource {name} contains {found} bytes, but {text[:100]} requires {number * size}")

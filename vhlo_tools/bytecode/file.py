@@ -124,6 +124,10 @@ class File:
         """The types, in the order of their indices; not decoded."""
         return self._entries[1]
 
+    def table(self, kind: EntryKind) -> EntryTable:
+        """Return the attributes, or the types."""
+        return self._entries[0 if kind == "attribute" else 1]
+
     @property
     def ir(self) -> Block:
         """The program, to be edited: a block that contains the module."""
@@ -202,18 +206,15 @@ class File:
 
     def decode(self, kind: EntryKind, index: int) -> Value | None:
         """Return a decoded attribute or type; ``None`` if its encoding is unknown."""
-        entry = (self.attributes if kind == "attribute" else self.types)[index]
-        return decode_entry(self, kind, entry)
+        return decode_entry(self, kind, self.table(kind)[index])
 
     def called(self, kind: EntryKind, dialect: str, *names: str) -> Iterator[int]:
         """Yield the indices of the attributes or types of a dialect with one of ``names``; others are not decoded."""
-        table = self.attributes if kind == "attribute" else self.types
         everything = frozenset(range(256))
         # 0 stands for codes that take several bytes too.
         wanted = {0, *(code << 1 | 1 for code, each in encodings_of(dialect, kind).items() if each.name in names)}
-        for index in table.others(
-            [everything - wanted if name == dialect else everything for name in self._dialect_names]
-        ):
+        skipped = [everything - wanted if name == dialect else everything for name in self._dialect_names]
+        for index in self.table(kind).others(skipped):
             value = self.decode(kind, index)
             if value is not None and value.name in names:
                 yield index

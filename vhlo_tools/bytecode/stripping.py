@@ -81,7 +81,7 @@ def _empty_unused(file: File, nowhere: Entry) -> None:
 
 
 def _has_unknown(file: File, kind: EntryKind) -> bool:
-    table = file.attributes if kind == "attribute" else file.types
+    table = file.table(kind)
     dialects = [file.dialect(index) for index in range(len(file.dialects.names))]
     known = [frozenset(code << 1 | 1 for code in encodings_of(dialect, kind)) for dialect in dialects]
     return any(table[index].custom and file.decode(kind, index) is None for index in table.others(known))

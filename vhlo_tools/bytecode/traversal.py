@@ -8,12 +8,17 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from vhlo_tools.bytecode.codec import Value
+from vhlo_tools.bytecode.entries import Properties
 from vhlo_tools.bytecode.file import File
-from vhlo_tools.bytecode.printing import inherent_attributes
 from vhlo_tools.bytecode.program import Block, Head, Operation, Rows
 from vhlo_tools.findings import SourceLocation
+from vhlo_tools.spec import find_op_version
 
 # Traverse a program, passing each op with its place and the types of its operands
+
+
+#: The dialects whose ops have known properties.
+KNOWN_DIALECTS: Final = ("builtin", "vhlo")
 
 
 class Place(NamedTuple):
@@ -124,6 +129,41 @@ class Frame(NamedTuple):
 
     location: SourceLocation
     function: str = ""  # as the producer recorded it; empty if it did not
+
+
+def inherent_attributes(file: File, op: Operation | Head) -> Mapping[str, int]:
+    """Return the inherent attributes in the properties of ``op``; none for ops of other dialects, whose format differs.
+
+    Those of an unspecified VHLO op are named by number: ``0``, ``1`` and so on.
+    """
+    if op.properties is None:
+        return {}
+    name, properties = file.op_name(op.name), file.properties[op.properties]
+    known, found = file.decoded_properties.get((name, op.properties), (None, {}))
+    if known is not properties:
+        found = _inherent(file, name, properties)
+        # Kept, because many ops may refer to the same large ones.
+        file.decoded_properties[name, op.properties] = properties, found
+    return found
+
+
+def _inherent(file: File, op: str, properties: Properties) -> dict[str, int]:
+    dialect, _, name = op.partition(".")
+    if dialect not in KNOWN_DIALECTS:
+        return {}
+    reader, size = properties.reader(), len(file.attributes)
+    if dialect == "builtin":
+        flagged: list[tuple[int, bool]] = []
+        while reader.remaining:
+            flagged.append(reader.flagged_index(size, "attributes"))
+        found = zip(("sym_name", "sym_visibility"), flagged, strict=False)
+        return {each: index for each, (index, present) in found if present}
+    values: list[int] = []
+    while reader.remaining:
+        values.append(reader.index(size, "attributes"))
+    known = find_op_version(name)
+    names = known.attributes if known and len(known.attributes) == len(values) else map(str, range(len(values)))
+    return dict(zip(names, values, strict=True))
 
 
 def attributes_of(file: File, op: Operation | Head) -> Mapping[str, int]:

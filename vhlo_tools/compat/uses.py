@@ -64,7 +64,7 @@ class Structures:
         key = (kind, index)
         if key not in self._made:
             if self._depth > _DEEPEST:
-                entry = (self._file.attributes if kind == "attribute" else self._file.types)[index]
+                entry = self._file.table(kind)[index]
                 raise entry.malformed(f"{kind}s nest deeper than {_DEEPEST} levels, or in a cycle")
             self._depth += 1
             self._made[key] = self._of(kind, index)
@@ -208,7 +208,7 @@ class Introductions:
         dialects = [self._file.dialect(index) for index in range(len(self._file.dialects.names))]
         kinds: tuple[EntryKind, EntryKind] = ("attribute", "type")
         for kind in kinds:
-            table = self._file.attributes if kind == "attribute" else self._file.types
+            table = self._file.table(kind)
             seen: set[tuple[int, bytes]] = set()
             for index in table.others([_old_bytes(dialect, kind) for dialect in dialects]):
                 entry = table[index]
@@ -248,7 +248,7 @@ class Introductions:
         known = self._needs.get(key)
         if known is None:
             if self._depth > _DEEPEST:
-                entry = (self._file.attributes if kind == "attribute" else self._file.types)[index]
+                entry = self._file.table(kind)[index]
                 raise entry.malformed(f"{kind}s nest deeper than {_DEEPEST} levels, or in a cycle")
             self._depth += 1
             known = self._needs[key] = self._of(kind, index)
@@ -264,7 +264,7 @@ class Introductions:
         )
 
     def _of(self, kind: EntryKind, index: int) -> Needs:
-        entry = (self._file.attributes if kind == "attribute" else self._file.types)[index]
+        entry = self._file.table(kind)[index]
         value = decode_entry(self._file, kind, entry)
         own = frozenset(self._own(kind, entry, value))
         if value is None or value.dialect != "vhlo":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from functools import cached_property
 from itertools import pairwise
@@ -89,26 +89,19 @@ class Definitions:
     attributes: tuple[KindSource, ...]  # those of enums among them
     enums: tuple[EnumSource, ...]
 
+    # By the class in C++.
+
     @cached_property
-    def _ops(self) -> Mapping[str, OpSource]:
+    def op(self) -> Mapping[str, OpSource]:
         return {each.cpp: each for each in self.ops}
 
     @cached_property
-    def _kinds(self) -> Mapping[str, KindSource]:
+    def kind(self) -> Mapping[str, KindSource]:
         return {each.cpp: each for each in (*self.types, *self.attributes)}
 
     @cached_property
-    def _enums(self) -> Mapping[str, EnumSource]:
+    def enum(self) -> Mapping[str, EnumSource]:
         return {each.cpp: each for each in self.enums}
-
-    def op(self, cpp: str) -> OpSource | None:
-        return self._ops.get(cpp)
-
-    def kind(self, cpp: str) -> KindSource | None:
-        return self._kinds.get(cpp)
-
-    def enum(self, cpp: str) -> EnumSource | None:
-        return self._enums.get(cpp)
 
 
 def read_definitions(records: Records, checkout: Checkout) -> Definitions:
@@ -268,7 +261,7 @@ def read_constraints(checkout: Checkout, definitions: Definitions) -> tuple[Cons
     functions = {match[1]: match.start() for match in _FUNCTION.finditer(code)}
     found: list[ConstraintSource] = []
     for method in _METHOD.finditer(code):
-        op = definitions.op(method[1])
+        op = definitions.op.get(method[1])
         body = body_from(code, method.start())
         called = [name for name in dict.fromkeys(_CALLED.findall(body)) if name in functions]
         starts = [functions[name] for name in called] or [method.start()]
@@ -300,14 +293,14 @@ def _requirements(text: str, definitions: Definitions) -> Iterator[dict[str, Any
     if _SAME.search(text):
         yield {"requires": "same_element_types"}
     for cpp, name in _ATTRIBUTE.findall(text):
-        if (kind := definitions.kind(cpp)) is not None:
+        if (kind := definitions.kind.get(cpp)) is not None:
             yield {"requires": "attributes_are_not", "attributes": [snake_case(name)], "kind": kind.name}
     for name, cpp, case in _CASE.findall(text):
-        if (enum := definitions.enum(cpp)) is not None and case in enum.cases:
+        if (enum := definitions.enum.get(cpp)) is not None and case in enum.cases:
             value = {"attribute": enum.attribute.name, "case": case}
             yield {"requires": "attributes_are_not", "attributes": [snake_case(name)], "value": value}
     for _, name, cpp in _OPERAND.findall(text):
-        if (kind := definitions.kind(cpp)) is not None:
+        if (kind := definitions.kind.get(cpp)) is not None:
             yield {"requires": "operands_are_not", "operands": [snake_case(name)], "kind": kind.name}
 
 
@@ -328,21 +321,17 @@ def read_encodings(checkout: Checkout, definitions: Definitions) -> dict[str, tu
     """Read the encodings by C++ class; one that cannot be read is left out."""
     code = plain_code(checkout.text(FILE))
     reader = _Reader(code, definitions, checkout)
-    kinds = (("TypeCode", definitions.types), ("AttributeCode", definitions.attributes))
-    return {
-        kind.cpp: encodings
-        for enum, sources in kinds
-        for kind in sources
-        if (encodings := reader.encodings_of(kind, _codes(code, enum, checkout)))
-    }
-
-
-def _codes(code: str, enum: str, checkout: Checkout) -> dict[str, int]:
-    place = re.search(rf"\benum\s+{enum}\b[^;{{]*\{{", code)
-    found = re.findall(r"\bk(\w+)\s*=\s*(\d{1,9})\b", body_from(code, place.start())) if place else []
-    if not found:
-        checkout.miss(FILE, f"enum {enum} {{ kNAME = #, ... }}", f"the codes of every {enum.removesuffix('Code')}")
-    return {name: int(number) for name, number in found}
+    found: dict[str, tuple[EncodingSource, ...]] = {}
+    for enum, sources in (("TypeCode", definitions.types), ("AttributeCode", definitions.attributes)):
+        place = re.search(rf"\benum\s+{enum}\b[^;{{]*\{{", code)
+        listed = re.findall(r"\bk(\w+)\s*=\s*(\d{1,9})\b", body_from(code, place.start())) if place else []
+        if not listed:
+            checkout.miss(FILE, f"enum {enum} {{ kNAME = #, ... }}", f"the codes of every {enum.removesuffix('Code')}")
+        codes = {name: int(number) for name, number in listed}
+        for kind in sources:
+            if encodings := reader.encodings_of(kind, codes):
+                found[kind.cpp] = encodings
+    return found
 
 
 _CALLS: Final = {
@@ -429,7 +418,12 @@ class _Reader:
         if not starts or any(name not in codes for name, _ in starts):
             raise _UnknownFormError("no code of the enum is written")
         for name, before in starts:
-            yield EncodingSource(codes[name], tuple((_short(each, what), what) for each, what in (*before, *fields)))
+            # ``element``, not ``element_type``: the kind of a field is not repeated in its name.
+            held = (
+                (each.removesuffix("_type") or each if what == "type" else each, what)
+                for each, what in (*before, *fields)
+            )
+            yield EncodingSource(codes[name], tuple(held))
 
     def _field(
         self, form: str, match: re.Match[str], kind: KindSource, before: list[tuple[str, str]]
@@ -438,7 +432,7 @@ class _Reader:
             case "flagged":
                 return snake_case(match[1]), "flagged attribute"
             case "enum":
-                enum = self._definitions.enum(match[1])
+                enum = self._definitions.enum.get(match[1])
                 if enum is None:
                     raise _UnknownFormError(f"there is no enum {match[1]}")
                 return "value", f"enum {enum.attribute.name}"
@@ -452,20 +446,18 @@ class _Reader:
                 return _name(match[1]), f"{kinds[0]}[]"
             case "call" if match[1] in _CALLS:
                 written = _CALLS[match[1]]
-                is_double = written == "apfloat" and not any(each == "type" for _, each in before)
-                if written == "apfloat" and (is_double or self._reads_doubles(kind)):
-                    written = "f64"
+                if written == "apfloat":
+                    # Some readers take every float for a double, whatever type they read.
+                    reader = self._readers.get(kind.cpp)
+                    reads_doubles = reader is not None and "IEEEdouble" in body_from(self._code, reader)
+                    if reads_doubles or not any(each == "type" for _, each in before):
+                        written = "f64"
                 return _name(match[2]), written
             case "helper":
                 body = body_from(self._code, self._helpers[match[1]]) if match[1] in self._helpers else ""
                 if re.search(r"\bwriter\.write(?:Uno|O)wnedBlob\(", body):
                     return "data", "blob"
         raise _UnknownFormError(match[0][:60])
-
-    def _reads_doubles(self, kind: KindSource) -> bool:
-        """Some readers take every float for a double, whatever type they read."""
-        reader = self._readers.get(kind.cpp)
-        return reader is not None and "IEEEdouble" in body_from(self._code, reader)
 
     def _miss(self, kind: KindSource, expected: str) -> None:
         self._checkout.miss(FILE, expected, f"the code and the fields of {kind.name}")
@@ -485,11 +477,6 @@ def _forms(body: str) -> Iterator[tuple[str, re.Match[str]]]:
                 break
         else:
             raise _UnknownFormError(body[position : position + 60])
-
-
-def _short(name: str, kind: str) -> str:
-    """``element``, not ``element_type``: the kind of a field is not repeated in its name."""
-    return name.removesuffix("_type") or name if kind == "type" else name
 
 
 def _name(argument: str) -> str:
@@ -533,7 +520,7 @@ def read_steps(
         if older.op == newer.op and older.number + 1 == newer.number
     ]
     code = plain_code(checkout.text(_REWRITES_FILE)) if pairs else ""
-    patterns = _Patterns(records, code, definitions)
+    patterns = _read_patterns(records, code, definitions)
     defaults = _Defaults(code, definitions)
     steps = tuple(_step(older, newer, patterns, defaults, checkout) for older, newer in pairs)
     return steps, defaults.found
@@ -541,7 +528,7 @@ def read_steps(
 
 def _step(older: OpSource, newer: OpSource, patterns: _Patterns, defaults: _Defaults, checkout: Checkout) -> StepSource:
     def values(source: OpSource, target: OpSource) -> dict[str, str | None]:
-        made = patterns.values(source, target)
+        made = patterns.get((source.cpp, target.cpp), {})
         found: dict[str, str | None] = {}
         for name in (name for name in target.attributes if name not in source.attributes):
             found[name] = defaults.id_of(made[name], name) if name in made else None
@@ -569,19 +556,17 @@ def _step(older: OpSource, newer: OpSource, patterns: _Patterns, defaults: _Defa
     return StepSource(older, newer, values(older, newer), values(newer, older), tuple(single), tuple(empty))
 
 
-class _Patterns:
-    """Functions that patterns call to make attributes, per pair of op versions."""
+#: The functions that patterns call to make attributes, by the classes of two op versions.
+_Patterns = Mapping[tuple[str, str], Mapping[str, str]]
 
-    def __init__(self, records: Records, code: str, definitions: Definitions) -> None:
-        self._made: dict[tuple[str, str], dict[str, str]] = {}
-        for source, target, arguments in (*_of_records(records), *_of_code(code)):
-            op = definitions.op(target)
-            if op is not None:
-                made = {name: maker for name, maker in zip(op.arguments, arguments, strict=False) if maker}
-                self._made[source, target] = made
 
-    def values(self, source: OpSource, target: OpSource) -> Mapping[str, str]:
-        return self._made.get((source.cpp, target.cpp), {})
+def _read_patterns(records: Records, code: str, definitions: Definitions) -> _Patterns:
+    made: dict[tuple[str, str], dict[str, str]] = {}
+    for source, target, arguments in (*_of_records(records), *_of_code(code)):
+        op = definitions.op.get(target)
+        if op is not None:
+            made[source, target] = {name: maker for name, maker in zip(op.arguments, arguments, strict=False) if maker}
+    return made
 
 
 def _of_records(records: Records) -> Iterator[tuple[str, str, list[str | None]]]:
@@ -651,7 +636,7 @@ class _Defaults:
 
     def _of_type(self, body: str) -> tuple[str, tuple[str, str]] | None:
         match = re.search(r"^return TypeV1Attr::get\([^;]*?(\w+V\d+Type)::get\(", body)
-        kind = self._definitions.kind(match[1]) if match else None
+        kind = self._definitions.kind.get(match[1]) if match else None
         if kind is None:
             return None
         default = default_of_text("", f"#vhlo.type_v1<!vhlo.{kind.name}>")
@@ -695,6 +680,18 @@ def survey_checkout(folder: Path, tablegen: TableGen | None = None) -> Survey:
     for enum in definitions.enums:
         names = [("enum", enum.attribute.name), *(("case", f"{enum.attribute.name}.{case}") for case in enum.cases)]
         places |= dict.fromkeys(names, enum.attribute.place)
+    encoded = {
+        kind.name: tuple(
+            (each.code, tuple(f"{name}: {what}" for name, what in each.fields))
+            for each in sorted(encodings.get(kind.cpp, ()), key=lambda each: each.code)
+        )
+        for kind in (*definitions.types, *definitions.attributes)
+    }
+    cases = {
+        f"{enum.attribute.name}.{name}": {"value": value, **_begin(enum.begins.get(name))}
+        for enum in definitions.enums
+        for name, value in enum.cases.items()
+    }
     required: dict[str, dict[str, Any]] = {}
     requirements: dict[str, tuple[Mapping[str, Any], ...]] = {}
     for each in constraints:
@@ -710,9 +707,27 @@ def survey_checkout(folder: Path, tablegen: TableGen | None = None) -> Survey:
             "type": {source.name: _surveyed_kind(source, encodings) for source in definitions.types},
             "attribute": {source.name: _surveyed_kind(source, encodings) for source in definitions.attributes},
             "enum": {enum.attribute.name: _surveyed_life(enum.attribute) for enum in definitions.enums},
-            "case": dict(_cases(definitions)),
-            "op": {op.name: _surveyed_op(op) for op in definitions.ops},
-            "step": {_step_name(step): _surveyed_step(step) for step in steps},
+            "case": cases,
+            "op": {
+                op.name: {
+                    **_surveyed_life(op),
+                    "operands": list(map(str, op.operands)),
+                    "results": list(map(str, op.results)),
+                    "regions": list(map(str, op.regions)),
+                    "attributes": sorted(op.attributes),
+                }
+                for op in definitions.ops
+            },
+            "step": {
+                _step_name(step): {
+                    **_begin(step.newer.min),
+                    "added": dict(step.added),
+                    "removed": dict(step.removed),
+                    "single": sorted(step.single),
+                    "empty": sorted(step.empty),
+                }
+                for step in steps
+            },
             "constraint": required,
         },
         places=places,
@@ -720,14 +735,17 @@ def survey_checkout(folder: Path, tablegen: TableGen | None = None) -> Survey:
         dates=dates_of(checkout, versions),
         defaults=defaults,
         requirements=requirements,
-        encodings={kind.name: tuple(fields) for kind, fields in _fields(definitions, encodings)},
+        encodings=encoded,
         unread=tuple(dict.fromkeys(checkout.unread)),
     )
 
 
+def _begin(version: Version | None) -> dict[str, str]:
+    return {} if version is None else {"min": str(version)}
+
+
 def _surveyed_life(source: KindSource | OpSource) -> dict[str, Any]:
-    first = {} if source.min is None else {"min": str(source.min)}
-    return first | {"max": None if source.max is None else str(source.max)}
+    return {**_begin(source.min), "max": None if source.max is None else str(source.max)}
 
 
 def _surveyed_kind(source: KindSource, encodings: Mapping[str, tuple[EncodingSource, ...]]) -> dict[str, Any]:
@@ -738,40 +756,5 @@ def _surveyed_kind(source: KindSource, encodings: Mapping[str, tuple[EncodingSou
     return facts
 
 
-def _fields(
-    definitions: Definitions, encodings: Mapping[str, tuple[EncodingSource, ...]]
-) -> Iterable[tuple[KindSource, list[tuple[int, tuple[str, ...]]]]]:
-    for kind in (*definitions.types, *definitions.attributes):
-        found = sorted(encodings.get(kind.cpp, ()), key=lambda each: each.code)
-        yield kind, [(each.code, tuple(f"{name}: {what}" for name, what in each.fields)) for each in found]
-
-
-def _cases(definitions: Definitions) -> Iterable[tuple[str, dict[str, Any]]]:
-    for enum in definitions.enums:
-        for name, value in enum.cases.items():
-            begins: Version | None = enum.begins.get(name)
-            facts = {"value": value, **({"min": str(begins)} if begins else {})}
-            yield f"{enum.attribute.name}.{name}", facts
-
-
-def _surveyed_op(op: OpSource) -> dict[str, Any]:
-    slots = {"operands": op.operands, "results": op.results, "regions": op.regions}
-    return {
-        **_surveyed_life(op),
-        **{key: [str(slot) for slot in each] for key, each in slots.items()},
-        "attributes": sorted(op.attributes),
-    }
-
-
 def _step_name(step: StepSource) -> str:
     return f"{step.newer.op}.{step.older.number}-{step.newer.number}"
-
-
-def _surveyed_step(step: StepSource) -> dict[str, Any]:
-    begins = {} if step.newer.min is None else {"min": str(step.newer.min)}
-    return begins | {
-        "added": dict(step.added),
-        "removed": dict(step.removed),
-        "single": sorted(step.single),
-        "empty": sorted(step.empty),
-    }

@@ -359,10 +359,12 @@ class _Surveyor:
         self._name = library["name"]
         current, minimum = Version(library["current"]).minor_release, Version(library["minimum"])
         versions = [str(each) for each in self._versions(minimum, current)]
-        candidates = {*library["names"], *self._known_names()}
+        candidates = {*library["names"], *self._specs.op_versions}
+        candidates |= {f"{op.name}_v{number}" for op in self._specs.ops for number in range(1, _FURTHER + 1)}
         ops = _ask("registered_ops", self._provider, sorted(candidates))
+        bytecode = self._answer("the versions of MLIR bytecode", "bytecode_of", versions) or {}
         entries: dict[str, dict[str, dict[str, Any]]] = {
-            "version": self._bytecode(versions),
+            "version": {version: {"bytecode": number} for version, number in bytecode.items()},
             "op": self._ops(ops, versions),
             "step": self._steps(ops),
             **{kind: {} for kind in ("type", "attribute", "enum", "case")},
@@ -375,49 +377,32 @@ class _Surveyor:
             if answer == {} and name in library["names"] and name not in ops:
                 self._miss(f"what {name} is", "an op, a type, an attribute or an enum of this name")
             self._add(name, answer or {}, entries, encodings)
-        return Survey(
-            self._name,
-            current,
-            minimum,
-            entries,
-            encodings=encodings,
-            implied=self._implied,
-            unread=tuple(self._unread),
-        )
+        unread = tuple(self._unread)
+        return Survey(self._name, current, minimum, entries, encodings=encodings, implied=self._implied, unread=unread)
 
     def _versions(self, minimum: Version, current: Version) -> list[Version]:
         known = [each.version for each in self._specs.versions if minimum <= each.version <= current]
         newest = self._specs.newest
-        further = (
-            [Version(f"{current.major}.{minor}.0") for minor in range(newest.minor + 1, current.minor + 1)]
-            if newest.major == current.major
-            else [current]
-        )
-        return known + (further if current > newest else [])
-
-    def _known_names(self) -> set[str]:
-        names = {f"{op.name}_v{number}" for op in self._specs.ops for number in range(1, _FURTHER + 1)}
-        return names | self._specs.op_versions.keys()
-
-    def _bytecode(self, versions: Sequence[str]) -> dict[str, dict[str, Any]]:
-        answer = self._answer("the versions of MLIR bytecode", "bytecode_of", versions)
-        return {version: {"bytecode": number} for version, number in (answer or {}).items()}
+        if current <= newest:
+            return known
+        if newest.major != current.major:
+            return [*known, current]
+        return known + [Version(f"{current.major}.{minor}.0") for minor in range(newest.minor + 1, current.minor + 1)]
 
     def _ops(self, names: Sequence[str], versions: Sequence[str]) -> dict[str, dict[str, Any]]:
         numbers: dict[str, list[int]] = {}
         for name in names:
             op, _, number = name.rpartition("_v")
             numbers.setdefault(op, []).append(int(number))
-        found = self._found
         for op, each in sorted(numbers.items()):
             answer = self._answer(op, "ask_op", op, each, versions)
             for name in (f"{op}_v{number}" for number in each):
                 facts = (answer or {}).get(name, {})
-                found[name] = {key: value for key, value in facts.items() if key != "implied"}
+                self._found[name] = {key: value for key, value in facts.items() if key != "implied"}
                 self._implied[name] = facts.get("implied", {})
                 if answer is not None and not {"min", "attributes"} <= facts.keys():
                     self._miss(f"all of {name}", f"{name} in a form that the library accepts")
-        return found
+        return self._found
 
     def _steps(self, ops: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Return the values for attributes that the next version of an op adds, for each two that follow each other."""
