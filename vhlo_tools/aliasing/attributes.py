@@ -153,24 +153,18 @@ def _of_module(attributes: Mapping[str, Plain], problems: list[Problem]) -> Iter
         problems.append(_ignored(_ALIASES, value, None, "an array"))
         return
     for number, each in enumerate(value):
-        alias = _alias(each)
-        if alias is None:
-            problems.append(_malformed(number, each))
+        entry = each if isinstance(each, dict) else {}
+        alias = entry.get("alias")
+        held = alias if isinstance(alias, dict) else {}
+        output, index = entry.get("output_index"), held.get("parameter_index")
+        parameter = integer(held.get("parameter_number"))
+        if "kind" in held and isinstance(output, tuple) and isinstance(index, tuple) and parameter is not None:
+            # Any other kind, even a number, is read as must-alias.
+            yield Alias(output, parameter, index, "may-alias" if held["kind"] == _MAY else "must-alias")
         else:
-            yield alias
-
-
-def _alias(entry: Plain) -> Alias | None:
-    """``None`` if the entry lacks a field, or one is of another type; XLA checks neither, and misinterprets them."""
-    alias = entry.get("alias") if isinstance(entry, dict) else None
-    if not isinstance(entry, dict) or not isinstance(alias, dict) or "kind" not in alias:
-        return None
-    output, index = entry.get("output_index"), alias.get("parameter_index")
-    parameter = integer(alias.get("parameter_number"))
-    if not isinstance(output, tuple) or not isinstance(index, tuple) or parameter is None:
-        return None
-    # Any other kind, even a number, is read as must-alias.
-    return Alias(output, parameter, index, "may-alias" if alias["kind"] == _MAY else "must-alias")
+            # XLA checks neither the fields nor their types, and misinterprets them.
+            message = f"entry {number} of {_ALIASES} is malformed and may crash XLA: {describe(each)}"
+            problems.append(Problem("malformed", None, message, _ENTRY))
 
 
 def _ignored(name: str, value: Plain, argument: int | None, expected: str) -> Problem:
@@ -185,11 +179,6 @@ def _unread(argument: int | None) -> Problem:
     return Problem("ignored", argument, message, f"write {_DONOR} = true on the argument instead")
 
 
-def _malformed(number: int, entry: Plain) -> Problem:
-    message = f"entry {number} of {_ALIASES} is malformed and may crash XLA: {describe(entry)}"
-    return Problem("malformed", None, message, _ENTRY)
-
-
 def encode_aliases(config: AliasConfig, form: Form | None = None) -> AliasAttributes:
     """By default aliases are on arguments if that can express all; donors always are."""
     chosen = form or ("argument" if fits(config, "argument") else "module")
@@ -200,7 +189,17 @@ def encode_aliases(config: AliasConfig, form: Form | None = None) -> AliasAttrib
     for donor in config.donors:
         arguments[donor.parameter_number][_DONOR] = True
     if chosen == "module" and config.aliases:
-        module[_ALIASES] = [_entry(alias) for alias in config.aliases]
+        module[_ALIASES] = [
+            {
+                "alias": {
+                    "kind": _MAY if alias.kind == "may-alias" else _MUST,
+                    "parameter_index": alias.parameter_index,
+                    "parameter_number": alias.parameter_number,
+                },
+                "output_index": alias.output_index,
+            }
+            for alias in config.aliases
+        ]
     elif chosen == "argument":
         for alias in config.aliases:
             arguments[alias.parameter_number][_OUTPUT] = alias.output_index[0] if alias.output_index else 0
@@ -234,17 +233,6 @@ def _cannot(alias: Alias, what: str) -> str:
         f"{_OUTPUT} cannot express {what}, which the alias of output {format_index(alias.output_index)} requires: use "
         f"{_ALIASES} of the module (the form module)"
     )
-
-
-def _entry(alias: Alias) -> dict[str, Plain]:
-    return {
-        "alias": {
-            "kind": _MAY if alias.kind == "may-alias" else _MUST,
-            "parameter_index": alias.parameter_index,
-            "parameter_number": alias.parameter_number,
-        },
-        "output_index": alias.output_index,
-    }
 
 
 def read_call(aliases: Iterable[Mapping[str, Plain]]) -> tuple[Alias, ...]:
@@ -319,8 +307,8 @@ def set_aliases(store: AliasStore | None, config: AliasConfig, form: Form | None
         return
     if store.signature != config.signature:
         raise AliasError(
-            f"the aliases are for the signature {_signature_text(config.signature)}, but @{store.name} has the "
-            f"signature {_signature_text(store.signature)}"
+            f"the aliases are for the signature {config.signature}, but @{store.name} has the signature "
+            f"{store.signature}"
         )
     held = declared_in(store).form
     encoded = encode_aliases(config, form or (held if held and fits(config, held) else None))
@@ -330,10 +318,6 @@ def set_aliases(store: AliasStore | None, config: AliasConfig, form: Form | None
     gone = [name for name, value in said.items() if name in encoded.module or value != []]
     if gone or encoded.module:
         store.set_module_aliases(gone, encoded.module)
-
-
-def _signature_text(signature: Signature) -> str:
-    return f"({', '.join(map(str, signature.parameters))}) -> {signature.result}"
 
 
 # Aliases of a whole program: its entry function, with the names in the user's source, and its custom calls

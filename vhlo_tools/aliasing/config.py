@@ -11,7 +11,7 @@ from vhlo_tools.errors import AliasError
 from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
-    from vhlo_tools.aliasing.shapes import Shape, Signature
+    from vhlo_tools.aliasing.shapes import Signature
 
 # Aliases and buffer donors, as in XLA
 #
@@ -77,10 +77,11 @@ def parse_aliases(text: str) -> list[Alias]:
     >>> parse_aliases("{ {}: 0 }")
     [Alias(output_index=(), parameter_number=0, parameter_index=(), kind='may-alias')]
     """
-    return [
-        Alias(_index(match[1]), int(match[2] or match[3]), _index(match[4] or "{}"), _kind(match[5]))
-        for match in _entries(text, _ALIAS, "{output index}: (parameter, {parameter index}[, may-alias or must-alias])")
-    ]
+    found = []
+    for match in _entries(text, _ALIAS, "{output index}: (parameter, {parameter index}[, may-alias or must-alias])"):
+        kind: AliasKind = "must-alias" if match[5] == "must-alias" else "may-alias"
+        found.append(Alias(_index(match[1]), int(match[2] or match[3]), _index(match[4] or "{}"), kind))
+    return found
 
 
 def parse_donors(text: str) -> list[Donor]:
@@ -127,10 +128,6 @@ def _entries(text: str, pattern: re.Pattern[str], expected: str) -> list[re.Matc
 
 def _index(text: str) -> ShapeIndex:
     return tuple(int(number) for number in re.findall(r"\d+", text))
-
-
-def _kind(text: str | None) -> AliasKind:
-    return "must-alias" if text == "must-alias" else "may-alias"
 
 
 # Model of input-output aliases and buffer donors of a program
@@ -258,13 +255,9 @@ class AliasConfig:
         return None
 
     def _add(self, entry: Alias | Donor) -> None:
-        broken = [
-            violation
-            for violation in violations(self._signature, (*self._aliases.values(), *self._donors, entry))
-            if violation.entry is entry
-        ]
-        if broken:
-            raise AliasError(f"{broken[0].message}: {broken[0].remedy}")
+        for broken in violations(self._signature, (*self._aliases.values(), *self._donors, entry)):
+            if broken.entry is entry:
+                raise AliasError(f"{broken.message}: {broken.remedy}")
         if isinstance(entry, Alias):
             self._aliases[entry.output_index] = entry
         else:
@@ -323,34 +316,25 @@ class _Rules:
 
     def first_broken(self, entry: Alias | Donor) -> AliasViolation | None:
         """Return the first rule that ``entry`` violates, given the entries before it."""
-        broken = self._of_output(entry) if isinstance(entry, Alias) else None
-        broken = broken or self._of_donors(entry)
-        if broken is not None:
-            return broken
-        self._held.setdefault((entry.parameter_number, entry.parameter_index), type(entry))
+        number, index = entry.parameter_number, entry.parameter_index
+        if isinstance(entry, Alias):
+            place = format_index(entry.output_index)
+            if subshape(self._signature.result, entry.output_index) is None:
+                message = f"there is no output {place}: the result is {_shown(self._signature.result)}"
+                return AliasViolation("output-index", entry, message, "give the index of an output")
+            if number < 0:
+                return self._no_parameter(entry)
+            if (other := self._outputs.get(entry.output_index)) is not None:
+                both = f"parameter {number} and with parameter {other.parameter_number}"
+                message = f"output {place} is aliased with {both}"
+                return AliasViolation("output-twice", entry, message, "alias an output with one parameter")
+        if self._held.setdefault((number, index), type(entry)) is not type(entry):
+            message = f"parameter {number} at {format_index(index)} is a donor and has an alias"
+            remedy = "an aliased parameter is donated by its alias: remove the donor"
+            return AliasViolation("donor-and-alias", entry, message, remedy)
         if isinstance(entry, Alias):
             self._outputs[entry.output_index] = entry
         return self._of_shapes(entry) if self._compiled else None
-
-    def _of_output(self, alias: Alias) -> AliasViolation | None:
-        number, place = alias.parameter_number, format_index(alias.output_index)
-        if subshape(self._signature.result, alias.output_index) is None:
-            message = f"there is no output {place}: the result is {_shown(self._signature.result)}"
-            return AliasViolation("output-index", alias, message, "give the index of an output")
-        if number < 0:
-            return self._no_parameter(alias)
-        if (other := self._outputs.get(alias.output_index)) is not None:
-            message = f"output {place} is aliased with parameter {number} and with parameter {other.parameter_number}"
-            return AliasViolation("output-twice", alias, message, "alias an output with one parameter")
-        return None
-
-    def _of_donors(self, entry: Alias | Donor) -> AliasViolation | None:
-        number, index = entry.parameter_number, entry.parameter_index
-        if self._held.get((number, index), type(entry)) is type(entry):
-            return None
-        message = f"parameter {number} at {format_index(index)} is a donor and has an alias"
-        remedy = "an aliased parameter is donated by its alias: remove the donor"
-        return AliasViolation("donor-and-alias", entry, message, remedy)
 
     def _of_shapes(self, entry: Alias | Donor) -> AliasViolation | None:
         """Return a violation that only compilation rejects."""
@@ -367,38 +351,30 @@ class _Rules:
         twice = (number, index) in self._aliased
         self._aliased.add((number, index))
         output = subshape(self._signature.result, entry.output_index)
+        place = f"parameter {number} at {format_index(index)}"
         if entry.kind == "must-alias" and output != held:
-            return _other_shape(entry, output, held)
+            sides = f"output {format_index(entry.output_index)} is {_shown(output)}; {place} is {held}"
+            message = f"{sides}, but must-alias requires equal types and shapes"
+            return AliasViolation(
+                "shape", entry, message, "make it a may-alias, or choose an input of that type and shape"
+            )
         if not isinstance(output, Array):
             message = f"output {format_index(entry.output_index)} is {_shown(output)}, which is not an array"
             return AliasViolation("output-index", entry, message, "give the index of an array within it")
         if twice:
-            message = f"parameter {number} at {format_index(index)} is aliased with two outputs"
+            message = f"{place} is aliased with two outputs"
             return AliasViolation("parameter-twice", entry, message, "alias a parameter with one output")
         # Dynamic sizes cannot be compared.
         if output.bytes is not None and held.bytes is not None and output.bytes != held.bytes:
-            return _other_size(entry, output, held)
+            given = _shown(f"{output} of {output.bytes} bytes")
+            message = f"output {format_index(entry.output_index)} is {given}; {place} is {held} of {held.bytes}"
+            return AliasViolation("size", entry, message, "alias an output with a parameter of the same size in bytes")
         return None
 
     def _no_parameter(self, entry: Alias | Donor) -> AliasViolation:
         count = len(self._signature.parameters)
         message = f"there is no parameter {entry.parameter_number}: the program has {count}"
         return AliasViolation("parameter-number", entry, message, "choose one of its parameters, counted from 0")
-
-
-def _other_shape(alias: Alias, output: Shape | None, held: Array) -> AliasViolation:
-    message = f"{_sides(alias, output, held)}, but must-alias requires equal types and shapes"
-    return AliasViolation("shape", alias, message, "make it a may-alias, or choose an input of that type and shape")
-
-
-def _other_size(alias: Alias, output: Array, held: Array) -> AliasViolation:
-    message = _sides(alias, f"{output} of {output.bytes} bytes", f"{held} of {held.bytes}")
-    return AliasViolation("size", alias, message, "alias an output with a parameter of the same size in bytes")
-
-
-def _sides(alias: Alias, output: object, held: object) -> str:
-    place = f"parameter {alias.parameter_number} at {format_index(alias.parameter_index)}"
-    return f"output {format_index(alias.output_index)} is {_shown(output)}; {place} is {held}"
 
 
 _SHOWN: Final = 80

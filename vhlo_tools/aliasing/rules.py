@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.aliasing.config import AliasViolation, Donor
@@ -100,21 +100,17 @@ ALIAS_FEATURES: Final[dict[str, Level]] = {
 def lint_aliases(program: ProgramAliases) -> list[Finding]:
     """Errors come first."""
     broken = program.declared.violations()
-    found = [*_errors(program, broken), *_problems(program), *_warnings(program, {each.entry for each in broken})]
+    found = [
+        finding_of(program, _OF_RULES[each.rule], each.entry.parameter_number, each.message, each.remedy)
+        for each in broken
+    ]
+    for problem in program.declared.problems:
+        feature = _MALFORMED if problem.kind == "malformed" else _IGNORED
+        found.append(finding_of(program, feature, problem.argument, problem.message, problem.remedy))
+    found += _warnings(program, {each.entry for each in broken})
     for call in program.calls:
         found += _of_call(call)
     return sorted(found, key=lambda each: ("error", "warning").index(each.level))
-
-
-def _errors(program: ProgramAliases, broken: Iterable[AliasViolation]) -> Iterator[Finding]:
-    for each in broken:
-        yield finding_of(program, _OF_RULES[each.rule], each.entry.parameter_number, each.message, each.remedy)
-
-
-def _problems(program: ProgramAliases) -> Iterator[Finding]:
-    for each in program.declared.problems:
-        feature = _MALFORMED if each.kind == "malformed" else _IGNORED
-        yield finding_of(program, feature, each.argument, each.message, each.remedy)
 
 
 def _warnings(program: ProgramAliases, broken: Collection[Alias | Donor]) -> Iterator[Finding]:
@@ -225,7 +221,12 @@ def compare_aliases(program: ProgramAliases, reference: ProgramAliases) -> list[
     if one != other:
         raise AliasError(f"aliases of programs with other signatures cannot be compared: {_difference(one, other)}")
     found = [*_aliases(program, reference), *_donors(program, reference), *_calls(program, reference)]
-    return [*found, *_new(program, reference)]
+    outputs = {each.output_index for each in reference.declared.aliases}
+    for alias in dict.fromkeys(program.declared.aliases):
+        if alias.kind == "must-alias" and alias.output_index not in outputs:
+            message = f"output {format_index(alias.output_index)} had no alias, and is {_over(program, alias)}"
+            found.append(finding_of(program, CHANGED, alias.parameter_number, message, _CHANGED_REMEDY))
+    return found
 
 
 def _aliases(program: ProgramAliases, reference: ProgramAliases) -> Iterator[Finding]:
@@ -259,14 +260,6 @@ def _donors(program: ProgramAliases, reference: ProgramAliases) -> Iterator[Find
         else:
             message = f"{was}, and is aliased with output {format_index(alias.output_index)}, {alias.kind}"
             yield finding_of(program, CHANGED, donor.parameter_number, message, _CHANGED_REMEDY)
-
-
-def _new(program: ProgramAliases, reference: ProgramAliases) -> Iterator[Finding]:
-    outputs = {each.output_index for each in reference.declared.aliases}
-    for alias in dict.fromkeys(program.declared.aliases):
-        if alias.kind == "must-alias" and alias.output_index not in outputs:
-            message = f"output {format_index(alias.output_index)} had no alias, and is {_over(program, alias)}"
-            yield finding_of(program, CHANGED, alias.parameter_number, message, _CHANGED_REMEDY)
 
 
 def _calls(program: ProgramAliases, reference: ProgramAliases) -> Iterator[Finding]:

@@ -20,9 +20,8 @@ ShapeIndex = tuple[int, ...]
 #: The HLO names of element types and their widths in bits, by their names in StableHLO.
 _ELEMENTS: Final[dict[str, tuple[str, int]]] = {
     "i1": ("pred", 8),
-    **{f"{sign}{bits}": (f"{letter}{bits}", bits) for sign, letter in (("i", "s"), ("ui", "u")) for bits in (2, 4)},
-    **{f"{sign}{bits}": (f"{letter}{bits}", bits) for sign, letter in (("i", "s"), ("ui", "u")) for bits in (8, 16)},
-    **{f"{sign}{bits}": (f"{letter}{bits}", bits) for sign, letter in (("i", "s"), ("ui", "u")) for bits in (32, 64)},
+    **{f"i{bits}": (f"s{bits}", bits) for bits in (2, 4, 8, 16, 32, 64)},
+    **{f"ui{bits}": (f"u{bits}", bits) for bits in (2, 4, 8, 16, 32, 64)},
     "index": ("s64", 64),
     "f16": ("f16", 16),
     "bf16": ("bf16", 16),
@@ -43,12 +42,8 @@ _ELEMENTS: Final[dict[str, tuple[str, int]]] = {
     "complex<f32>": ("c64", 64),
     "complex<f64>": ("c128", 128),
 }
+#: The widths of elements in memory, by the names in HLO.
 _BITS: Final = dict(_ELEMENTS.values())
-
-
-def element_bits(name: str) -> int | None:
-    """Return the width of an element in memory, by the type's name in HLO."""
-    return _BITS.get(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +66,7 @@ class Array:
 
         Elements of four bits and fewer are packed, and XLA allocates the bound of a dynamic size that has one.
         """
-        bits = element_bits(self.element)
+        bits = _BITS.get(self.element)
         known = [size for size in self.sizes if size is not None]
         if len(known) != len(self.sizes):
             bounded = [bound if size is None else size for size, bound in self._bounded()]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from vhlo_tools.bytecode import File, Head, Operation
     from vhlo_tools.compat.targets import ExpansionPolicy
     from vhlo_tools.compat.uses import Use
-    from vhlo_tools.spec import Expansion, Feature
+    from vhlo_tools.spec import Feature
 
 _ORDER: Final = {"error": 0, "warning": 1, "note": 2}
 
@@ -168,8 +168,15 @@ class Requirements:
         versions may be possible, as :func:`vhlo_tools.check` with ``expand=True`` finds out.
         """
         expansions = {feature.id: feature.expansion("exact") for feature in known_features()}
-        blocking = [use for use in self._survey.summary[0] if use.level == "error"]
-        return self._reach([_expanded(use, expansions.get(use.feature)) for use in blocking])
+        blocking = []
+        for use in self._survey.summary[0]:
+            expansion = expansions.get(use.feature)
+            if use.level == "error" and expansion and expansion.always:
+                # It matters only below what the expansion leaves.
+                blocking.append(replace(use, since=min(use.since, expansion.to)))
+            elif use.level == "error":
+                blocking.append(use)
+        return self._reach(blocking)
 
     def _reach(self, blocking: list[Use]) -> Version:
         reached = self._future
@@ -218,7 +225,16 @@ class Requirements:
         found = [self._finding(use, reader, None) for use in self._survey.read if use.is_refused_by(reader)]
         found += self._newer_than_data(reader)
         found += [
-            _withdrawn(name, last, reader) for name, last in self._survey.withdrawn if reader.minor_release > last
+            Finding(
+                feature=f"withdrawn_{name}",
+                level="error",
+                kind="op" if find_op_version(name) else "type",
+                message=f"vhlo.{name} can only be read by StableHLO {last} or older: later readers removed it",
+                target=reader,
+                remedy=f"read it with a release of StableHLO {last} or older, and write the program without it",
+            )
+            for name, last in self._survey.withdrawn
+            if reader.minor_release > last
         ]
         if self._survey.has_deadly_integers:
             found.append(_DEADLY)
@@ -358,22 +374,6 @@ _DEADLY: Final = Finding(
     message="contains a 2-bit integer attribute (i2 or ui2), which crashes every reader",
     remedy="use a wider integer type",
 )
-
-
-def _expanded(use: Use, expansion: Expansion | None) -> Use:
-    """Return a use after an expansion that always applies: it matters only below what the expansion leaves."""
-    return replace(use, since=min(use.since, expansion.to)) if expansion and expansion.always else use
-
-
-def _withdrawn(name: str, last: Version, reader: Version) -> Finding:
-    return Finding(
-        feature=f"withdrawn_{name}",
-        level="error",
-        kind="op" if find_op_version(name) else "type",
-        message=f"vhlo.{name} can only be read by StableHLO {last} or older: later readers removed it",
-        target=reader,
-        remedy=f"read it with a release of StableHLO {last} or older, and write the program without it",
-    )
 
 
 def _flags(feature: Feature, target: Version, tried: ExpansionPolicy) -> Iterator[str]:

@@ -12,13 +12,11 @@ from dataclasses import replace
 from functools import cached_property
 
 from vhlo_tools.bytecode import Block, File, Head, Operation, Place, Places, blocks_in, heads_in, program_name, visit
-from vhlo_tools.compat.uses import Found, Introductions, Name, OpFacts, OpUses, Use, facts_of, in_order, use_of
+from vhlo_tools.compat.uses import Found, Introductions, Name, OpFacts, OpUses, Use, facts_of, use_of
 from vhlo_tools.findings import SourceLocation
 from vhlo_tools.records import dataclass
 from vhlo_tools.spec import (
     Constraint,
-    Op,
-    OpVersion,
     Specification,
     known_feature,
     known_specification,
@@ -61,7 +59,8 @@ class Survey:
 
     @cached_property
     def op_names(self) -> tuple[OpFacts, ...]:
-        return tuple(self._facts(self._file.op_name(index)) for index in range(len(self._file.dialects.ops)))
+        found = [facts_of(self._file.op_name(index)) for index in range(len(self._file.dialects.ops))]
+        return tuple(each if self._could_matter(each) else replace(each, look=False) for each in found)
 
     @cached_property
     def _young(self) -> bool:
@@ -174,7 +173,7 @@ class Survey:
         nodes = structures_in([constraint.value] if constraint.value is not None else [])
         named = [name for node in nodes if isinstance(name := node.get("type"), str)]
         types = (*constraint.types, *named)
-        return not types or self._introductions.has_types(types)
+        return not types or bool(self._introductions.types_called(types))
 
     def may_matter_at(self, version: Version) -> bool:
         """Whether anything in :attr:`written` matters at ``version``, without determining places."""
@@ -221,15 +220,25 @@ class Survey:
         visit(self._file.program, self._operation, self._is_walked, arguments=self._arguments)
         written, read = (tuple(self._counted(counts)) for counts in self._counts)
         seen = {use.what for use in read}
-        missing = (
-            each for each in sorted(self.names, key=lambda each: (each.since, each.name)) if each.name not in seen
-        )
+        missing = [each for each in self.names if each.name not in seen]
+        missing.sort(key=lambda each: (each.since, each.name))
         return written, (*read, *(use_of(name, "warning", self._oldest) for name in missing))
 
     def _counted(self, counts: _Counts) -> Iterator[Use]:
         for (use, name, function, source), found in counts.items():
-            yield self._placed(
-                replace(use, op=name, function=function, location=source, path=found.path, count=found.count)
+            by_call = False
+            if source is None and function is not None:
+                # A use without a source location has that of a call instead.
+                source = self._places.call_of(function)
+                by_call = source is not None
+            yield replace(
+                use,
+                op=name,
+                function=function,
+                location=source,
+                path=found.path,
+                count=found.count,
+                by_call=by_call,
             )
 
     @property
@@ -258,32 +267,19 @@ class Survey:
         """Whether it contains integer attributes of two bits, which crash every reader (``LLVM ERROR``)."""
         return self._introductions.has_integers_of(("i2_v1", "ui2_v1"))
 
-    def _facts(self, name: str) -> OpFacts:
-        facts = facts_of(name)
-        # A constraint on a type that the tables do not have cannot be broken.
-        if facts.look and facts.op is not None and facts.version is not None:
-            return facts if self._could_matter(facts.op, facts.version) else replace(facts, look=False)
-        return facts
-
-    def _could_matter(self, op: Op, version: OpVersion) -> bool:
-        """Whether a version of an op may be excluded from any older version of VHLO, judging by the tables."""
-        if version.min > self._oldest or version.number > 1:
+    def _could_matter(self, facts: OpFacts) -> bool:
+        """Whether an op may be excluded from any older version of VHLO, judging by the tables."""
+        version = facts.version
+        if not facts.look or facts.op is None or version is None or version.min > self._oldest or version.number > 1:
             return True
-        for constraint in op.constraints:
-            if version.number not in constraint.versions:
-                continue
-            if (
-                constraint.kind is not None
-                and self._is_young_type(constraint.kind)
-                and constraint.kind not in self._young_names
-            ):
-                continue
-            return True
+        for constraint in facts.op.constraints:
+            if version.number in constraint.versions:
+                # A constraint on a type that the tables do not have cannot be broken.
+                spelling = self._specs.kinds["type"].get(constraint.kind or "")
+                is_young = spelling is not None and spelling.min is not None and spelling.min > self._oldest
+                if not is_young or constraint.kind in self._young_names:
+                    return True
         return False
-
-    def _is_young_type(self, name: str) -> bool:
-        spelling = self._specs.kinds["type"].get(name)
-        return spelling is not None and spelling.min is not None and spelling.min > self._oldest
 
     # Traversal
 
@@ -315,14 +311,14 @@ class Survey:
             if location is not None:
                 names |= self._introductions.of("attribute", location).unchecked
             if names:
-                uses = tuple(use_of(name, "warning", self._oldest) for name in in_order(names))
+                uses = tuple(use_of(name, "warning", self._oldest) for name in sorted(names))
                 self._note((uses, uses), around, self.op_names[around.op.name] if around else None, count)
 
     def _located(self, location: int) -> Found:
         found = self._by_location.get(location)
         if found is None:
             names = self._introductions.of("attribute", location).unchecked
-            uses = tuple(use_of(name, "warning", self._oldest) for name in in_order(names))
+            uses = tuple(use_of(name, "warning", self._oldest) for name in sorted(names))
             found = self._by_location[location] = uses, uses
         return found
 
@@ -341,10 +337,3 @@ class Survey:
                     known.count += count
                 else:
                     table[key] = _Counted(self._places.path(place) if place else None, count)
-
-    def _placed(self, use: Use) -> Use:
-        """Give a use without a source location that of a call instead."""
-        if use.location is not None or use.function is None:
-            return use
-        source = self._places.call_of(use.function)
-        return replace(use, location=source, by_call=True) if source else use

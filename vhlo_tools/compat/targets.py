@@ -135,56 +135,49 @@ def newest_released_by(day: date) -> Release:
     if not released:
         first = min(known_releases(), key=lambda release: release.date)
         raise UnknownTargetError(f"no release is known by {day}: the first is {first} of {first.date}")
+    newest = max(release.stablehlo for release in released)
     # Of several releases with this version, the first, which introduced it.
-    return min(released, key=lambda release: (_descending(release.stablehlo), release.date))
+    return min((each for each in released if each.stablehlo == newest), key=lambda release: release.date)
 
 
-def _descending(version: Version) -> tuple[int, int, int]:
-    return (-version.major, -version.minor, -version.patch)
+_WINDOW: Final = re.compile(r"([0-9]+)([dwy])")
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_RELEASE: Final = re.compile(r"([A-Za-z][\w.-]*)==([\w.+!-]+)", re.ASCII)
+_VERSION: Final = re.compile(r"[-+v]?[0-9][0-9.]*")
 
 
 def _resolve_one(spelling: str, library: Callable[[], Library], today: date) -> Target:
-    for pattern, resolve in _FORMS:
-        if match := pattern.fullmatch(spelling):
-            return resolve(match, library, today)
+    match spelling:
+        case "current":
+            installed = library()
+            return Target(spelling, installed.current, f"the newest that {installed.name} writes")
+        case "minimum":
+            return Target(spelling, minimum_version(), "the first version with compatibility guarantees")
+        case "NONE" | "WEEK_4" | "WEEK_12" | "MAX":
+            installed = library()
+            return Target(spelling, installed.requirements[spelling], f"the answer of {installed.name}")
+    if window := _WINDOW.fullmatch(spelling):
+        try:
+            day = _back(today, int(window[1]), window[2])
+        except (OverflowError, ValueError) as error:
+            raise UnknownTargetError(
+                f"the window {spelling} begins before the earliest date of the calendar"
+            ) from error
+        return _newest(spelling, day)
+    if _DATE.fullmatch(spelling):
+        try:
+            day = date.fromisoformat(spelling)
+        except ValueError as error:
+            raise UnknownTargetError(f"{spelling} is not a valid date: {error}") from error
+        return _newest(spelling, day)
+    if release := _RELEASE.fullmatch(spelling):
+        return _release(release)
+    if _VERSION.fullmatch(spelling):
+        return Target(spelling, Version(spelling), "as requested", exact=True)
     raise UnknownTargetError(
         f"{spelling!r} is not a target: expected a version (1.9.0), current, minimum, WEEK_4, WEEK_12, MAX, NONE, "
         "a window (90d, 4w, 2y), a date (2025-06-01), a release (jaxlib==0.4.31) or a comma list of these"
     )
-
-
-def _version(match: re.Match[str], library: Callable[[], Library], today: date) -> Target:
-    return Target(match[0], Version(match[0]), "as requested", exact=True)
-
-
-def _current(match: re.Match[str], library: Callable[[], Library], today: date) -> Target:
-    installed = library()
-    return Target(match[0], installed.current, f"the newest that {installed.name} writes")
-
-
-def _minimum(match: re.Match[str], library: Callable[[], Library], today: date) -> Target:
-    return Target(match[0], minimum_version(), "the first version with compatibility guarantees")
-
-
-def _requirement(match: re.Match[str], library: Callable[[], Library], today: date) -> Target:
-    installed = library()
-    return Target(match[0], installed.requirements[match[0]], f"the answer of {installed.name}")
-
-
-def _window(match: re.Match[str], library: Callable[[], Library], today: date) -> Target:
-    try:
-        day = _back(today, int(match[1]), match[2])
-    except (OverflowError, ValueError) as error:
-        raise UnknownTargetError(f"the window {match[0]} begins before the earliest date of the calendar") from error
-    return _newest(match[0], day)
-
-
-def _date(match: re.Match[str], library: Callable[[], Library], today: date) -> Target:
-    try:
-        day = date.fromisoformat(match[0])
-    except ValueError as error:
-        raise UnknownTargetError(f"{match[0]} is not a valid date: {error}") from error
-    return _newest(match[0], day)
 
 
 def _newest(spelling: str, day: date) -> Target:
@@ -201,7 +194,7 @@ def _back(today: date, number: int, unit: str) -> date:
     return today - timedelta(days=number * {"d": 1, "w": 7}[unit])
 
 
-def _release(match: re.Match[str], library: Callable[[], Library], today: date) -> Target:
+def _release(match: re.Match[str]) -> Target:
     package, number = match[1].lower().replace("_", "-"), match[2]
     of_package = _releases_of(package)
     if not of_package:
@@ -216,7 +209,10 @@ def _release(match: re.Match[str], library: Callable[[], Library], today: date) 
         if release.release == number:
             reason = f"the version that {release} of {release.date} reads"
             return Target(match[0], release.stablehlo, reason, consumers=(release,))
-    below, above = _neighbours(number, of_package)
+    # The nearest before it, and the nearest after it, as far as there are any.
+    in_order = sorted(of_package, key=lambda release: _order(release.release))
+    below = [release for release in in_order if _order(release.release) < _order(number)][-1:]
+    above = [release for release in in_order if _order(release.release) >= _order(number)][:1]
     named = " and ".join(f"{each} (StableHLO {each.stablehlo})" for each in (*below, *above))
     unknown = f"{package}=={number} is not a known release: the nearest known are {named}"
     if not below:
@@ -244,30 +240,8 @@ def _releases_of(package: str) -> list[Release]:
     ]
 
 
-def _neighbours(number: str, releases: list[Release]) -> tuple[list[Release], list[Release]]:
-    """Return the nearest release before a number, and the nearest after it, as far as there are any."""
-
-    def order(text: str) -> tuple[int, ...]:
-        return tuple(int(part) for part in re.findall(r"[0-9]{1,9}", text))
-
-    releases = sorted(releases, key=lambda release: order(release.release))
-    below = [release for release in releases if order(release.release) < order(number)]
-    above = [release for release in releases if order(release.release) >= order(number)]
-    return below[-1:], above[:1]
-
-
-_FORMS = tuple(
-    (re.compile(pattern, re.ASCII), resolve)
-    for pattern, resolve in (
-        (r"current", _current),
-        (r"minimum", _minimum),
-        (r"NONE|WEEK_4|WEEK_12|MAX", _requirement),
-        (r"([0-9]+)([dwy])", _window),
-        (r"[0-9]{4}-[0-9]{2}-[0-9]{2}", _date),
-        (r"([A-Za-z][\w.-]*)==([\w.+!-]+)", _release),
-        (r"[-+v]?[0-9][0-9.]*", _version),
-    )
-)
+def _order(number: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"[0-9]{1,9}", number))
 
 
 # Expansions that a caller allows, by feature
@@ -332,12 +306,9 @@ def expansion_policy(
     )
 
 
-def _ids(effect: Effect) -> frozenset[str]:
-    return frozenset(feature.id for feature in known_features() if feature.expansion(effect))
-
-
 def _known(effect: Effect, ids: Iterable[str]) -> frozenset[str]:
-    wanted, there = frozenset((ids,) if isinstance(ids, str) else ids), _ids(effect)
+    wanted = frozenset((ids,) if isinstance(ids, str) else ids)
+    there = frozenset(feature.id for feature in known_features() if feature.expansion(effect))
     if unknown := sorted(wanted - there - {_ALL}):
         raise ValueError(
             f"{unknown[0]!r} has no {effect} expansion: expected {_ALL}, or some of {', '.join(sorted(there))}"

@@ -32,7 +32,7 @@ from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
     from vhlo_tools.bytecode import Entry, Value
-    from vhlo_tools.spec import EntryKind, Field, Structure
+    from vhlo_tools.spec import EntryKind, Structure
 
 # Ops in bytes as the plain structures of steps and constraints (``dialect_specs/vhlo/defaults.toml``)
 
@@ -77,22 +77,19 @@ class Structures:
             return {kind: f"unknown {index}"}
         found: dict[str, Any] = {kind: value.name}
         for field, content in zip(value.encoding.fields, value.fields, strict=True):
-            name, plain = self._field(value, field, content)
-            found[name] = plain
+            if field.enum is not None:
+                enum = find_enum(field.enum)
+                case = enum.case_of(content) if enum else None
+                found["case"] = case.name if case else content
+            elif value.name == "bool_v1":
+                found[field.name] = bool(content)
+            elif value.name == "type_v1":
+                found["type"] = self.of("type", content)
+            elif field.is_list:
+                found[field.name] = [self._plain(field.kind, each) for each in content]
+            else:
+                found[field.name] = self._plain(field.kind, content)
         return found
-
-    def _field(self, value: Value, field: Field, content: Any) -> tuple[str, Any]:
-        if field.enum is not None:
-            enum = find_enum(field.enum)
-            case = enum.case_of(content) if enum else None
-            return "case", case.name if case else content
-        if value.name == "bool_v1":
-            return field.name, bool(content)
-        if value.name == "type_v1":
-            return "type", self.of("type", content)
-        if field.is_list:
-            return field.name, [self._plain(field.kind, each) for each in content]
-        return field.name, self._plain(field.kind, content)
 
     def _plain(self, kind: str, content: Any) -> Any:
         match kind:
@@ -147,7 +144,8 @@ def custom_call_notes(file: File, name: str) -> list[Finding]:
 
 def _message(file: File, attributes: Mapping[str, int]) -> str:
     called = file.text(attributes.get("call_target_name")) or "something"
-    enum, number = find_enum(_API_VERSIONS), _field(file, attributes.get("api_version"))
+    api = file.decode("attribute", attributes["api_version"]) if "api_version" in attributes else None
+    enum, number = find_enum(_API_VERSIONS), api.fields[0] if api is not None and api.fields else None
     case = enum.case_of(number) if enum and isinstance(number, int) else None
     config = attributes.get("backend_config")
     if (text := file.raw_text(config)) is not None:
@@ -157,11 +155,6 @@ def _message(file: File, attributes: Mapping[str, int]) -> str:
     else:
         payload = "nothing"
     return f"a custom call of {called} ({case.name if case else number}) with {payload} as backend_config"
-
-
-def _field(file: File, index: int | None) -> object:
-    value = file.decode("attribute", index) if index is not None else None
-    return value.fields[0] if value is not None and value.fields else None
 
 
 # Versions that introduced the types, attributes and cases in the tables of a file
@@ -223,23 +216,17 @@ class Introductions:
 
     def is_type_of_results(self, name: str) -> bool:
         """Whether some op has a result of the VHLO type ``name``."""
-        types = self._types_called((name,))
+        types = self.types_called((name,))
         return bool(types) and any(not types.isdisjoint(head.results) for head in heads_in(self._file.program))
-
-    def has_types(self, names: tuple[str, ...]) -> bool:
-        return bool(self._types_called(names))
 
     def has_integers_of(self, names: tuple[str, ...]) -> bool:
         """Whether there is an integer attribute of one of the VHLO types ``names``."""
-        types = self._types_called(names)
-        if not types:
-            return False
-        found = (
-            self._file.decode("attribute", index) for index in self._file.called("attribute", "vhlo", "integer_v1")
-        )
+        types = self.types_called(names)
+        integers = self._file.called("attribute", "vhlo", "integer_v1") if types else ()
+        found = (self._file.decode("attribute", index) for index in integers)
         return any(value.field("type") in types for value in found if value is not None)
 
-    def _types_called(self, names: tuple[str, ...]) -> frozenset[int]:
+    def types_called(self, names: tuple[str, ...]) -> frozenset[int]:
         return frozenset(self._file.called("type", "vhlo", *names))
 
     def of(self, kind: EntryKind, index: int) -> Needs:
@@ -266,13 +253,19 @@ class Introductions:
     def _of(self, kind: EntryKind, index: int) -> Needs:
         entry = self._file.table(kind)[index]
         value = decode_entry(self._file, kind, entry)
-        own = frozenset(self._own(kind, entry, value))
-        if value is None or value.dialect != "vhlo":
+        checked, unchecked = frozenset(self._own(kind, entry, value)), frozenset[Name]()
+        is_vhlo = value is not None and value.dialect == "vhlo"
+        if not is_vhlo:
             # The conversion does not change entries of other dialects, or anything that they contain.
-            inner = [self.of(*each) for each in _held(value)] if value else []
-            return _joined(frozenset(), own, inner, seen=False)
-        inner = [self.of(*each) for each in _held(value)]
-        return _joined(own, frozenset(), inner, seen=value.name not in _NOT_LOOKED_INTO)
+            checked, unchecked = unchecked, checked
+        seen = is_vhlo and value is not None and value.name not in _NOT_LOOKED_INTO
+        for needs in (self.of(*each) for each in _held(value)) if value is not None else ():
+            if needs is not _NOTHING and seen:
+                checked |= needs.checked
+                unchecked |= needs.unchecked
+            elif needs is not _NOTHING:
+                unchecked |= needs.checked | needs.unchecked
+        return Needs(checked, unchecked) if checked or unchecked else _NOTHING
 
     def _own(self, kind: EntryKind, entry: Entry, value: Value | None) -> Iterator[Name]:
         dialect = self._file.dialect(entry.dialect)
@@ -303,31 +296,14 @@ class Introductions:
                 yield Name(f"{field.enum}.{case.name}", kind, case.min)
 
 
-def _joined(checked: frozenset[Name], unchecked: frozenset[Name], inner: list[Needs], *, seen: bool) -> Needs:
-    for needs in inner:
-        if needs is _NOTHING:
-            continue
-        if seen:
-            checked |= needs.checked
-            unchecked |= needs.unchecked
-        else:
-            unchecked |= needs.checked | needs.unchecked
-    return Needs(checked, unchecked) if checked or unchecked else _NOTHING
-
-
 def _held(value: Value) -> Iterator[tuple[EntryKind, int]]:
     for field, content in zip(value.encoding.fields, value.fields, strict=True):
-        yield from _references(field, content)
-
-
-def _references(field: Field, content: object) -> Iterator[tuple[EntryKind, int]]:
-    kind = _REFERENCES.get(field.kind)
-    if kind is None:
-        return
-    for each in content if isinstance(content, tuple) and field.is_list else (content,):
-        for index in each if isinstance(each, tuple) else (each,):
-            if isinstance(index, int):
-                yield kind, index
+        kind = _REFERENCES.get(field.kind)
+        if kind is not None:
+            for each in content if field.is_list else (content,):
+                for index in each if isinstance(each, tuple) else (each,):
+                    if index is not None:
+                        yield kind, index
 
 
 _REFERENCES: Final[dict[str, EntryKind]] = {
@@ -413,11 +389,6 @@ def use_of(name: Name, level: Level, floor: Version) -> Use:
     read_since = known.read_since if known else None
     named = known.id if known else name.name
     return Use(named, level, name.kind, name.name, name.since, floor, read_since=read_since)
-
-
-def in_order(names: Iterable[Name]) -> Iterator[Name]:
-    """In the order in which uses are reported."""
-    yield from sorted(names)
 
 
 # Facts of the specification about the name of an op, whatever else a file has; cached across files

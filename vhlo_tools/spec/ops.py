@@ -76,6 +76,10 @@ class Slot:
     name: str
     variadic: bool = False
 
+    @classmethod
+    def parse(cls, text: str) -> Slot:
+        return cls(text.removesuffix("*"), text.endswith("*"))
+
     def __str__(self) -> str:
         return f"{self.name}*" if self.variadic else self.name
 
@@ -249,16 +253,12 @@ def _to_version(op: str, entry: dict[str, Any]) -> OpVersion:
         entry["number"],
         Version(entry["min"]),
         Version(entry["max"]) if "max" in entry else None,
-        _to_slots(entry["operands"]),
-        _to_slots(entry["results"]),
+        tuple(map(Slot.parse, entry["operands"])),
+        tuple(map(Slot.parse, entry["results"])),
         tuple(entry["attributes"]),
-        _to_slots(entry.get("regions", ())),
+        tuple(map(Slot.parse, entry.get("regions", ()))),
         entry.get("forgotten", False),
     )
-
-
-def _to_slots(names: list[str]) -> tuple[Slot, ...]:
-    return tuple(Slot(name.removesuffix("*"), name.endswith("*")) for name in names)
 
 
 def _to_step(entry: dict[str, Any]) -> OpStep:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -112,16 +112,10 @@ def blockers(operation: OpStructure, specs: Specification | None = None) -> Iter
     while True:
         for constraint in op.constraints:
             applies = version.number in constraint.versions and version.min < constraint.since
-            if applies and not _HOLDS[constraint.requires](constraint, operation, version):
+            if applies and not _holds(constraint, operation, version):
                 reason = f"it has {constraint_text(constraint)}"
-                yield Blocker(
-                    constraint.feature,
-                    "constraint",
-                    reason,
-                    constraint.since,
-                    version.min,
-                    constraint.readers_accept_until,
-                )
+                until = constraint.readers_accept_until
+                yield Blocker(constraint.feature, "constraint", reason, constraint.since, version.min, until)
         step, older = _step(op, version, up=False)
         if step is None or older is None:
             if version.min > oldest:
@@ -198,7 +192,7 @@ def obstacles(operation: OpStructure, to: Version, specs: Specification | None =
     to = to.minor_release
     for constraint in op.constraints:
         applies = version.number in constraint.versions and to < constraint.since
-        if applies and not _HOLDS[constraint.requires](constraint, operation, version):
+        if applies and not _holds(constraint, operation, version):
             reason = f"it has {constraint_text(constraint)}"
             yield _finding(specs, op, constraint.feature, "constraint", reason, constraint.since, to)
     young: dict[str, tuple[FindingKind, Version]] = {}
@@ -333,7 +327,10 @@ def _same(one: Any, other: Any, *, zeros: bool = False) -> bool:
             if len(left) != len(right):
                 return False
             pending += zip(left, right, strict=True)
-        elif not _same_scalars(left, right, zeros=zeros):
+        elif isinstance(left, float) and isinstance(right, float):
+            if not (zeros and left == right == 0) and repr(left) != repr(right):
+                return False
+        elif type(left) is not type(right) or left != right:
             return False
     return True
 
@@ -342,48 +339,25 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def _same_scalars(one: Any, other: Any, *, zeros: bool) -> bool:
-    if isinstance(one, float) and isinstance(other, float):
-        return (zeros and one == other == 0) or repr(one) == repr(other)
-    return type(one) is type(other) and bool(one == other)
-
-
 # Constraints
 
 
-def _same_element_types(constraint: Constraint, operation: OpStructure, version: OpVersion) -> bool:
-    pairs = zip(operation.operands, operation.results, strict=False)
-    return all(_same(before.get("element"), after.get("element")) for before, after in pairs)
-
-
-def _attributes_are_not(constraint: Constraint, operation: OpStructure, version: OpVersion) -> bool:
-    values = [operation.attributes[name] for name in constraint.attributes]
-    if constraint.value is None:
-        return all(value.get("attribute") != constraint.kind for value in values)
-    return not any(_same(value, constraint.value) for value in values)
-
-
-def _operands_are_not(constraint: Constraint, operation: OpStructure, version: OpVersion) -> bool:
-    return all(type_.get("type") != constraint.kind for type_ in _named_operands(constraint, operation, version))
-
-
-def _operands_do_not_mix(constraint: Constraint, operation: OpStructure, version: OpVersion) -> bool:
-    operands = _named_operands(constraint, operation, version)
-    elements = {type_.get("element", {}).get("type") for type_ in operands}
-    return len(elements & set(constraint.types)) <= 1
-
-
-def _named_operands(constraint: Constraint, operation: OpStructure, version: OpVersion) -> list[Structure]:
+def _holds(constraint: Constraint, operation: OpStructure, version: OpVersion) -> bool:
+    if constraint.requires == "same_element_types":
+        pairs = zip(operation.operands, operation.results, strict=False)
+        return all(_same(before.get("element"), after.get("element")) for before, after in pairs)
+    if constraint.requires == "attributes_are_not":
+        values = [operation.attributes[name] for name in constraint.attributes]
+        if constraint.value is None:
+            return all(value.get("attribute") != constraint.kind for value in values)
+        return not any(_same(value, constraint.value) for value in values)
     slices = version.operand_slices(len(operation.operands))
-    return [type_ for name in constraint.operands for type_ in operation.operands[slices[name]]]
-
-
-_HOLDS: Mapping[str, Callable[[Constraint, OpStructure, OpVersion], bool]] = {
-    "same_element_types": _same_element_types,
-    "attributes_are_not": _attributes_are_not,
-    "operands_are_not": _operands_are_not,
-    "operands_do_not_mix": _operands_do_not_mix,
-}
+    named = [type_ for name in constraint.operands for type_ in operation.operands[slices[name]]]
+    if constraint.requires == "operands_are_not":
+        return all(type_.get("type") != constraint.kind for type_ in named)
+    # "operands_do_not_mix"
+    elements = {type_.get("element", {}).get("type") for type_ in named}
+    return len(elements & set(constraint.types)) <= 1
 
 
 # Refusals

@@ -257,7 +257,7 @@ class OpDrafts:
 
 def _slots(facts: Mapping[str, Any], key: str, older: Sequence[OpVersion]) -> tuple[Slot, ...]:
     if key in facts:
-        return tuple(Slot(name.removesuffix("*"), name.endswith("*")) for name in facts[key])
+        return tuple(map(Slot.parse, facts[key]))
     # Only how many there are is known, "2" or "1 or more".
     one, number = key.removesuffix("s"), str(facts.get(f"number of {key}", "0"))
     for version in older:

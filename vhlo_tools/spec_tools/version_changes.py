@@ -142,7 +142,7 @@ def _names(text: str | None) -> tuple[str, ...]:
 
 
 def _slots(text: str | None) -> tuple[Slot, ...]:
-    return tuple(Slot(name.removesuffix("*"), name.endswith("*")) for name in _names(text))
+    return tuple(map(Slot.parse, _names(text)))
 
 
 # Plan for adding a new version: edits of files, and remaining manual work
