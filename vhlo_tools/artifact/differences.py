@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, Literal, get_args
 
 from vhlo_tools.artifact.numbering import FileNumbering, ValueNumbering
@@ -97,7 +97,7 @@ class Describer:
         self._digests = digests
         self._file = numbering.file
         self._printer = Printer(numbering.file)
-        self.type = self._printer.short_type
+        self.type: Callable[[int], str] = self._printer.short_type
 
     @classmethod
     def of_one(cls, file: File) -> Describer:
