@@ -273,10 +273,8 @@ def replace_vectors(root: Table, replacements: Mapping[Vector, Sequence[Chunk]])
     layout may be an offset: then parts stay, larger contents go to the end of the file, and unused space is zeros.
     """
     survey = _survey(root)
-    in_order = sorted(replacements, key=lambda vector: vector.start)
-    if survey.is_whole:
-        return list(_moved(root.reader, survey, {vector: replacements[vector] for vector in in_order}))
-    return list(_in_place(root.reader, survey, {vector: replacements[vector] for vector in in_order}))
+    in_order = dict(sorted(replacements.items(), key=lambda each: each[0].start))
+    return list((_moved if survey.is_whole else _in_place)(root.reader, survey, in_order))
 
 
 def _survey(root: Table) -> _SpanSurvey:
@@ -379,8 +377,7 @@ def _moved(
 
     patches = {vector.start: _pack("<I", _size(chunks)) for vector, chunks in replacements.items()}
     for at, (target, is_signed) in survey.references.items():
-        if moved(target) - moved(at) != target - at:
-            distance = moved(target) - moved(at)
+        if (distance := moved(target) - moved(at)) != target - at:
             patches[at] = _pack("<i", -distance) if is_signed else _pack("<I", distance)
     done = 0
     for vector, following, padding in cuts:
@@ -413,10 +410,9 @@ def _in_place(
     done = 0
     for vector, chunks in replacements.items():
         yield from _patched(reader.data, done, vector.first, patches)
-        kept = _size(chunks) if _size(chunks) <= vector.count else 0
-        if kept:
-            yield from chunks
-        for left in range(vector.count - kept, 0, -len(_ZEROS)):
+        fits = _size(chunks) <= vector.count
+        yield from chunks if fits else ()
+        for left in range(vector.count - fits * _size(chunks), 0, -len(_ZEROS)):
             yield _ZEROS[:left]
         done = vector.end
     yield from _patched(reader.data, done, len(reader.data), patches)
