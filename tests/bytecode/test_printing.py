@@ -11,7 +11,7 @@ from support.corpus import EXAMPLES, FEATURES, example_programs, features_of_lib
 import vhlo_tools as vt
 from vhlo_tools.artifact import other_dialects
 from vhlo_tools.bindings import Provider
-from vhlo_tools.bytecode.printing import _booleans
+from vhlo_tools.bytecode.entry_printing import _booleans
 
 pytestmark = pytest.mark.every_python
 
