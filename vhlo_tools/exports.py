@@ -76,7 +76,7 @@ EXPORTS: Final = {
         "vhlo_tools.bytecode.elements": "digest element_texts same_bytes shortest_form",
         "vhlo_tools.bytecode.entries": "Entry EntryTable Properties attributes_in",
         "vhlo_tools.bytecode.entry_printing": "Printer",
-        "vhlo_tools.bytecode.file": "File decode encode encode_chunks is_compiled without_collection",
+        "vhlo_tools.bytecode.file": "File decode encode encode_chunks is_compiled table_of without_collection",
         "vhlo_tools.bytecode.ir": "OPTIONAL_LOCATIONS_SINCE",
         "vhlo_tools.bytecode.primitives": "ByteReader varint",
         "vhlo_tools.bytecode.printing": "print_program",
@@ -165,7 +165,7 @@ EXPORTS: Final = {
     },
     "vhlo_tools.spec": {
         "vhlo_tools.spec.data": "files_in read_entries",
-        "vhlo_tools.spec.encodings": "Encoding EntryKind Enum EnumCase Field Spelling encodings_of find_enum foreign_encodings known_dialects known_enums spellings_of",
+        "vhlo_tools.spec.encodings": "Encoding EntryKind Enum EnumCase Field Spelling encodings_of field_text find_enum foreign_encodings known_dialects known_enums spellings_of",
         "vhlo_tools.spec.features": "Effect Expansion Feature known_feature known_features",
         "vhlo_tools.spec.ops": "Constraint Default Op OpStep OpVersion PropertySlot Slot Structure find_op find_op_version known_default known_defaults known_ops property_slots",
         "vhlo_tools.spec.releases": "ExpansionConfirmation Explanation JaxExportPart JaxRelease Promise Release VersionEntry WindowName bytecode_version_of explanation_of first_release is_newer_than_data known_confirmations known_explanations known_jax_export_parts known_jax_releases known_promises known_releases known_versions minimum_version newest_version promised",

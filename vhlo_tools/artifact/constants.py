@@ -137,6 +137,7 @@ class StoredTensor:
 
     @property
     def number(self) -> int:
+        """The number of its elements."""
         return math.prod(self.shape)
 
     @property

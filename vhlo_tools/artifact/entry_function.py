@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from vhlo_tools.aliasing import Array, NamedValue, Opaque, Other, Signature, Tuple, Unit, entry_name
-from vhlo_tools.bytecode import Printer, Tables, attributes_of, collect_garbage, function_types
+from vhlo_tools.bytecode import Printer, Tables, attributes_of, collect_garbage, function_types, table_of
 from vhlo_tools.errors import InvalidProgramError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class PlainReader:
             self._left = _LARGEST
         found, size, height = self._known.get((kind, index), (None, 1, 0))
         if self._depth + height > _DEEPEST or self._left < size:
-            raise self._file.table(kind)[index].malformed(
+            raise table_of(self._file, kind)[index].malformed(
                 f"{kind}s nest deeper than {_DEEPEST} levels, or expand to more than {_LARGEST} values"
             )
         if (kind, index) in self._known:

@@ -89,6 +89,7 @@ class Provenance:
     moved: tuple[Moved, ...]
 
     def to_metadata(self) -> dict[str, str]:
+        """Return the record as metadata of a file of tensors."""
         return {_KEY: json.dumps({"format": _FORMAT, **asdict(self)})}
 
     @classmethod

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.aliasing import Alias, Donor
 from vhlo_tools.artifact.aliases import read_aliases
-from vhlo_tools.bytecode import Printer, attributes_of, entry_name, function_types, heads_in, visit
+from vhlo_tools.bytecode import Printer, attributes_of, entry_name, function_types, heads_in, table_of, visit
 from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _by_number(counts: Iterable[tuple[str, int]]) -> dict[str, int]:
 
 
 def _kinds(file: File, kind: EntryKind) -> dict[str, int]:
-    table = file.table(kind)
+    table = table_of(file, kind)
     counts: Counter[str] = Counter()
     codes = table.codes
     for _, run in table.groups():

@@ -24,6 +24,7 @@ from vhlo_tools.bytecode import (
     digest,
     same_bytes,
     shortest_form,
+    table_of,
 )
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.files import View, slices, view
@@ -200,7 +201,7 @@ class FileNumbering:
         key = (kind, index)
         found = self._entries.get(key)
         if found is None:
-            entry = self.file.table(kind)[index]
+            entry = table_of(self.file, kind)[index]
             if self._depth > _DEEPEST:
                 raise entry.malformed(f"{kind}s nest deeper than {_DEEPEST} levels, or in a cycle")
             self._depth += 1
@@ -221,7 +222,7 @@ class FileNumbering:
     def decode(self, kind: EntryKind, index: int) -> Value | None:
         """Decode also an attribute of a specified dialect beside VHLO."""
         value = self.file.decode(kind, index)
-        entry = self.file.table(kind)[index]
+        entry = table_of(self.file, kind)[index]
         foreign = foreign_encodings(self.file.dialect(entry.dialect)) if value is None and kind == "attribute" else None
         return decode_entry(self.file, kind, entry, foreign) if foreign else value
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from vhlo_tools.bytecode.elements import digest, element_texts, same_bytes, shortest_form
     from vhlo_tools.bytecode.entries import Entry, EntryTable, Properties, attributes_in
     from vhlo_tools.bytecode.entry_printing import Printer
-    from vhlo_tools.bytecode.file import File, decode, encode, encode_chunks, is_compiled, without_collection
+    from vhlo_tools.bytecode.file import File, decode, encode, encode_chunks, is_compiled, table_of, without_collection
     from vhlo_tools.bytecode.ir import OPTIONAL_LOCATIONS_SINCE
     from vhlo_tools.bytecode.primitives import ByteReader, varint
     from vhlo_tools.bytecode.printing import print_program

@@ -29,7 +29,7 @@ from vhlo_tools.bytecode.entries import (
     encode_strings,
 )
 from vhlo_tools.bytecode.entry_printing import Printer
-from vhlo_tools.bytecode.file import File, decode
+from vhlo_tools.bytecode.file import File, decode, table_of
 from vhlo_tools.bytecode.ir import encode_ir
 from vhlo_tools.bytecode.primitives import flagged, varint
 from vhlo_tools.bytecode.program import Block, Operation, Region, UseListOrder, blocks_in, heads_in
@@ -96,7 +96,7 @@ class Tables:
         entry = self._file.encode(kind, value)
         key = (kind, entry.dialect, bytes(entry.data))
         if key not in self._made:
-            table = self._file.table(kind)
+            table = table_of(self._file, kind)
             self._made[key] = len(table)
             table.append(Entry(entry.dialect, entry.custom, entry.data))
         return self._made[key]
@@ -289,7 +289,7 @@ def collect_garbage(file: File, tables: Tables, dropped: Iterable[int]) -> None:
         "type": file.types[tables.builtin_type("none")],
     }
     for kind, index in dead:
-        file.table(kind)[index] = nothing[kind]
+        table_of(file, kind)[index] = nothing[kind]
 
 
 def _closure(file: File, found: set[_Key]) -> set[_Key]:
@@ -316,7 +316,7 @@ def _held_by_others(file: File, candidates: set[_Key]) -> set[_Key] | None:
     )
     for kind in _KINDS:
         skipped = [plain if kind == "attribute" and name == "builtin" else frozenset() for name in dialects]
-        table = file.table(kind)
+        table = table_of(file, kind)
         for index in table.others(skipped):
             entry = table[index]
             if not entry.custom or (kind, index) in candidates:

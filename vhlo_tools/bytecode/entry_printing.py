@@ -15,7 +15,7 @@ from typing import Final
 
 from vhlo_tools.bytecode.codec import Value, bits_of, entry_name
 from vhlo_tools.bytecode.entries import Entry
-from vhlo_tools.bytecode.file import File
+from vhlo_tools.bytecode.file import File, table_of
 from vhlo_tools.spec import EntryKind, find_enum
 
 _BARE: Final = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)
@@ -127,7 +127,7 @@ class Printer:
         return self._texts[key]
 
     def _at(self, kind: EntryKind, index: int) -> Entry:
-        return self.file.table(kind)[index]
+        return table_of(self.file, kind)[index]
 
     def _print(self, kind: EntryKind, index: int) -> str:
         entry = self._at(kind, index)

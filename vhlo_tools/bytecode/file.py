@@ -124,10 +124,6 @@ class File:
         """The types, in the order of their indices; not decoded."""
         return self._entries[1]
 
-    def table(self, kind: EntryKind) -> EntryTable:
-        """Return the attributes, or the types."""
-        return self._entries[0 if kind == "attribute" else 1]
-
     @property
     def ir(self) -> Block:
         """The program, to be edited: a block that contains the module."""
@@ -206,7 +202,7 @@ class File:
 
     def decode(self, kind: EntryKind, index: int) -> Value | None:
         """Return a decoded attribute or type; ``None`` if its encoding is unknown."""
-        return decode_entry(self, kind, self.table(kind)[index])
+        return decode_entry(self, kind, table_of(self, kind)[index])
 
     def called(self, kind: EntryKind, dialect: str, *names: str) -> Iterator[int]:
         """Yield the indices of the attributes or types of a dialect with one of ``names``; others are not decoded."""
@@ -214,7 +210,7 @@ class File:
         # 0 stands for codes that take several bytes too.
         wanted = {0, *(code << 1 | 1 for code, each in encodings_of(dialect, kind).items() if each.name in names)}
         skipped = [everything - wanted if name == dialect else everything for name in self._dialect_names]
-        for index in self.table(kind).others(skipped):
+        for index in table_of(self, kind).others(skipped):
             value = self.decode(kind, index)
             if value is not None and value.name in names:
                 yield index
@@ -351,6 +347,11 @@ _SECTIONS: Final[dict[str, tuple[str, Callable[[File], tuple[list[Chunk], int]]]
     "resource_offset": ("resources", _plain(lambda file: encode_resources(file.resources)[0])),
     "resource": ("resources", lambda file: encode_resources(file.resources)[1:]),
 }
+
+
+def table_of(file: File, kind: EntryKind) -> EntryTable:
+    """Return the attributes, or the types."""
+    return file.attributes if kind == "attribute" else file.types
 
 
 def decode(data: Chunk | bytearray) -> File:

@@ -10,7 +10,7 @@ from typing import Final
 
 from vhlo_tools.bytecode.codec import Value, references
 from vhlo_tools.bytecode.entries import Entry, EntryTable
-from vhlo_tools.bytecode.file import File
+from vhlo_tools.bytecode.file import File, table_of
 from vhlo_tools.bytecode.ir import OPTIONAL_LOCATIONS_SINCE
 from vhlo_tools.bytecode.program import blocks_in, heads_in
 from vhlo_tools.spec import EntryKind, encodings_of
@@ -81,7 +81,7 @@ def _empty_unused(file: File, nowhere: Entry) -> None:
 
 
 def _has_unknown(file: File, kind: EntryKind) -> bool:
-    table = file.table(kind)
+    table = table_of(file, kind)
     dialects = [file.dialect(index) for index in range(len(file.dialects.names))]
     known = [frozenset(code << 1 | 1 for code in encodings_of(dialect, kind)) for dialect in dialects]
     return any(table[index].custom and file.decode(kind, index) is None for index in table.others(known))

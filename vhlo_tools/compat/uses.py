@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from vhlo_tools.bytecode import File, Place, Places, attributes_of, decode_entry, entry_name, heads_in, visit
+from vhlo_tools.bytecode import File, Place, Places, attributes_of, decode_entry, entry_name, heads_in, table_of, visit
 from vhlo_tools.errors import InvalidProgramError
 from vhlo_tools.findings import Finding, FindingKind, Level, SourceLocation
 from vhlo_tools.records import dataclass
@@ -64,7 +64,7 @@ class Structures:
         key = (kind, index)
         if key not in self._made:
             if self._depth > _DEEPEST:
-                entry = self._file.table(kind)[index]
+                entry = table_of(self._file, kind)[index]
                 raise entry.malformed(f"{kind}s nest deeper than {_DEEPEST} levels, or in a cycle")
             self._depth += 1
             self._made[key] = self._of(kind, index)
@@ -201,7 +201,7 @@ class Introductions:
         dialects = [self._file.dialect(index) for index in range(len(self._file.dialects.names))]
         kinds: tuple[EntryKind, EntryKind] = ("attribute", "type")
         for kind in kinds:
-            table = self._file.table(kind)
+            table = table_of(self._file, kind)
             seen: set[tuple[int, bytes]] = set()
             for index in table.others([_old_bytes(dialect, kind) for dialect in dialects]):
                 entry = table[index]
@@ -235,7 +235,7 @@ class Introductions:
         known = self._needs.get(key)
         if known is None:
             if self._depth > _DEEPEST:
-                entry = self._file.table(kind)[index]
+                entry = table_of(self._file, kind)[index]
                 raise entry.malformed(f"{kind}s nest deeper than {_DEEPEST} levels, or in a cycle")
             self._depth += 1
             known = self._needs[key] = self._of(kind, index)
@@ -251,7 +251,7 @@ class Introductions:
         )
 
     def _of(self, kind: EntryKind, index: int) -> Needs:
-        entry = self._file.table(kind)[index]
+        entry = table_of(self._file, kind)[index]
         value = decode_entry(self._file, kind, entry)
         checked, unchecked = frozenset(self._own(kind, entry, value)), frozenset[Name]()
         is_vhlo = value is not None and value.dialect == "vhlo"

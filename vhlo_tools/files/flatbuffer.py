@@ -89,10 +89,12 @@ class Vector:
 
     @property
     def first(self) -> int:
+        """The offset of the first element."""
         return self.start + _OFFSET
 
     @property
     def end(self) -> int:
+        """The end of the last element."""
         return self.first + self.count * self.size
 
 
@@ -113,21 +115,26 @@ class FlatBufferReader:
         self._budget = _READ_AGAIN * len(data) + _LEAST_BUDGET
 
     def root(self, table: str) -> Table:
+        """Return the root table."""
         return Table(self, table, self.offset(0))
 
     def malformed(self, message: str, offset: int) -> MalformedArtifactError:
+        """Return an error for this file."""
         return MalformedArtifactError(f"a {self.layout.name} file {message}", offset=offset, section=self.layout.name)
 
     def number(self, layout: str, at: int) -> int:
+        """Return the number at ``at``."""
         if not 0 <= at <= len(self.data) - struct.calcsize(layout):
             raise self.malformed("refers outside itself", at)
         value: int = struct.unpack(layout, bytes(self.data[at : at + struct.calcsize(layout)]))[0]
         return value
 
     def offset(self, at: int) -> int:
+        """Return the target of the offset at ``at``."""
         return at + self.number("<I", at)
 
     def vector(self, at: int, size: int) -> Vector:
+        """Return the vector to which the offset at ``at`` points."""
         vector = Vector(start := self.offset(at), self.number("<I", start), size)
         if vector.end > len(self.data):
             left = len(self.data) - vector.first
@@ -135,9 +142,11 @@ class FlatBufferReader:
         return vector
 
     def contents(self, vector: Vector) -> View:
+        """Return the contents of a vector, as a view."""
         return self.data[vector.first : vector.end]
 
     def limit(self, vector: Vector, most: int) -> None:
+        """Reject a vector of more than ``most`` elements."""
         if vector.count > most:
             raise self.malformed(f"has a vector of {vector.count} elements; the limit is {most}", vector.start)
 
@@ -175,9 +184,11 @@ class Table:
         return Table(FlatBufferReader(self.reader.data, self.reader.layout), self.name, self.position)
 
     def place(self, field: str) -> int | None:
+        """Return the position of a field, or ``None`` if it is absent."""
         return self.place_of_slot(self.fields[field].slot)
 
     def place_of_slot(self, slot: int) -> int | None:
+        """Return the position of the field of a slot, or ``None`` if it is absent."""
         if slot + 2 > self.vtable_size:
             return None
         offset = self.reader.number("<H", self.vtable + slot)
@@ -189,6 +200,7 @@ class Table:
         return 0 if place is None or layout is None else self.reader.number(layout, place)
 
     def vector(self, field: str) -> Vector | None:
+        """Return the vector or the string to which a field points."""
         place, kind = self.place(field), self.fields[field]
         if place is None:
             return None
@@ -208,9 +220,11 @@ class Table:
         return contents
 
     def text(self, field: str) -> str:
+        """Return a string."""
         return self._text(self.vector(field))
 
     def numbers(self, field: str) -> tuple[int, ...]:
+        """Return a vector of numbers."""
         vector, layout = self.vector(field), self.fields[field].number
         if vector is None or layout is None:
             return ()
@@ -219,14 +233,17 @@ class Table:
         return struct.unpack(f"<{vector.count}{layout[1:]}", bytes(self.reader.contents(vector)))
 
     def texts(self, field: str) -> Iterator[str]:
+        """Yield the strings of a vector."""
         for place in self.places(field):
             yield self._text(self.reader.vector(place, 1))
 
     def table(self, field: str) -> Table | None:
+        """Return the table to which a field points."""
         place = self.place(field)
         return None if place is None else Table(self.reader, self.fields[field].kind, self.reader.offset(place))
 
     def tables(self, field: str) -> Iterator[Table]:
+        """Yield the tables of a vector."""
         for place in self.places(field):
             yield Table(self.reader, self.fields[field].kind, self.reader.offset(place))
 

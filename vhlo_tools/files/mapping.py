@@ -173,6 +173,7 @@ class FileRange:
         return self._file.read(self._start, len(self))
 
     def tobytes(self) -> bytes:
+        """Return the bytes."""
         return bytes(self)
 
     def __eq__(self, other: object) -> bool:

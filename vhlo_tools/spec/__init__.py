@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         Field,
         Spelling,
         encodings_of,
+        field_text,
         find_enum,
         foreign_encodings,
         known_dialects,

@@ -116,8 +116,10 @@ class Field:
             )
         return cls(name, one, is_list=one != kind)
 
-    def __str__(self) -> str:
-        return f"{self.name}: {self.kind}{f' {self.enum}' if self.enum else ''}{'[]' if self.is_list else ''}"
+
+def field_text(field: Field) -> str:
+    """Return a field as :meth:`Field.parse` reads it."""
+    return f"{field.name}: {field.kind}{f' {field.enum}' if field.enum else ''}{'[]' if field.is_list else ''}"
 
 
 @dataclass(frozen=True, slots=True)

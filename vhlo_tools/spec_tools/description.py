@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from vhlo_tools.errors import UnknownTargetError
 from vhlo_tools.records import dataclass
-from vhlo_tools.spec import ENCODING_KINDS, constraint_text, defaults_of, step_texts
+from vhlo_tools.spec import ENCODING_KINDS, constraint_text, defaults_of, field_text, step_texts
 
 if TYPE_CHECKING:
     from vhlo_tools.spec import (
@@ -230,7 +230,7 @@ def _spelling(specs: Specification, kind: str, spelling: Spelling) -> Descriptio
         "min": _text(spelling.min),
         "max": _text(spelling.max),
         **({"bits": spelling.bits} if spelling.bits else {}),
-        "encodings": [{"code": each.code, "fields": list(map(str, each.fields))} for each in spelling.encodings],
+        "encodings": [{"code": each.code, "fields": list(map(field_text, each.fields))} for each in spelling.encodings],
         **({"cases": _cases(enum)} if enum else {}),
         "features": [_brief(feature) for feature in specs.features_of(spelling.name)],
     }

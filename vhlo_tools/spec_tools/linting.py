@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from vhlo_tools.errors import InvalidSpecificationError
 from vhlo_tools.files import write_atomically
-from vhlo_tools.spec import load_specification
+from vhlo_tools.spec import field_text, load_specification
 from vhlo_tools.spec_tools import entry_rules  # noqa: F401 - registers its rules
 from vhlo_tools.spec_tools.rules import RULES, Violation, file_of, step_name
 from vhlo_tools.version import Version
@@ -198,7 +198,7 @@ def _spelling(spelling: Spelling) -> dict[str, Any]:
         "min": _text(spelling.min),
         "max": _text(spelling.max),
         "bits": spelling.bits,
-        "encodings": [{"code": each.code, "fields": list(map(str, each.fields))} for each in spelling.encodings],
+        "encodings": [{"code": each.code, "fields": list(map(field_text, each.fields))} for each in spelling.encodings],
     }
 
 

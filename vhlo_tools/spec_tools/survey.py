@@ -9,7 +9,7 @@ from datetime import date
 from typing import Any, Final, Literal, TypeAlias
 
 from vhlo_tools.records import dataclass
-from vhlo_tools.spec import OpVersion, Slot, Specification, Spelling
+from vhlo_tools.spec import OpVersion, Slot, Specification, Spelling, field_text
 from vhlo_tools.spec_tools.rules import step_name
 from vhlo_tools.version import Version
 
@@ -145,7 +145,7 @@ def _spelling(spelling: Spelling, at: Version) -> dict[str, Any]:
         "max": _end(spelling.max, at),
         "code": spelling.encodings[0].code,
         "encodings": sorted(
-            encoding_text(each.code, [str(field).partition(": ")[2] for field in each.fields])
+            encoding_text(each.code, [field_text(field).partition(": ")[2] for field in each.fields])
             for each in spelling.encodings
         ),
     }
