@@ -19,7 +19,8 @@ from vhlo_tools.execution.probes import Probe
 from vhlo_tools.execution.protocols import Engine, EngineName, Ran, Values
 from vhlo_tools.execution.reference.engine import EVALUATION, IsolatedProgram
 from vhlo_tools.execution.stepping.device_steps import has_manual
-from vhlo_tools.execution.stepping.stepper import Stepper, needs_stepping
+from vhlo_tools.execution.stepping.local_steps import has_host_ops
+from vhlo_tools.execution.stepping.stepper import Stepper
 from vhlo_tools.execution.xla.engine import XlaEngine
 from vhlo_tools.program import Program
 
@@ -31,7 +32,7 @@ class ReferenceEngine:
         provider = program.provider
         self._isolated = IsolatedProgram(bytecode_of(provider, program.load()), provider.prefix, program.name)
         self._stepper = Stepper(program, handlers, isolated=True)
-        self._is_stepped = needs_stepping(program)
+        self._is_stepped = has_host_ops(provider, provider.as_module(program.load()))
 
     def prepare(self, shapes: Sequence[tuple[int, ...]], timeout: float | None = None) -> None:
         """The child process prepares the program on its first run."""

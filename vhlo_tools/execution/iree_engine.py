@@ -64,7 +64,11 @@ def artifact_here(
         wrap_main(bindings, module, arguments, results)
         if shapes is not None:
             tensors = [each for each in arguments if isinstance(each, ArgumentType)]
-            refine(bindings, module, _converted_types(tensors, shapes))
+            types = []
+            for tensor, shape in zip(tensors, shapes, strict=True):
+                text = tensor.with_shape(shape).converted_text()
+                types += [text] * (2 if tensor.conversion == "parts" else 1)
+            refine(bindings, module, types)
         # A run on one device depends on no discardable attribute of a function, and IREE reads some.
         for function in functions_of(module).values():
             for attribute in ("arg_attrs", "res_attrs"):
@@ -90,14 +94,6 @@ def _check_ops(provider: Provider, module: Module, name_of_program: str) -> None
             reason = "it runs programs on one device: use the engine reference or xla"
         if reason is not None:
             raise refusal(op, name_of_program, reason, "the engine iree")
-
-
-def _converted_types(tensors: Sequence[ArgumentType], shapes: Sequence[tuple[int, ...]]) -> list[str]:
-    types = []
-    for tensor, shape in zip(tensors, shapes, strict=True):
-        sizes = "".join(f"{size}x" for size in shape)
-        types += [f"tensor<{sizes}{tensor.converted}>"] * (2 if tensor.conversion == "parts" else 1)
-    return types
 
 
 # Programs compiled by IREE for the CPU, and run on one device

@@ -165,11 +165,8 @@ class ArgumentType:
 
     def sizes(self) -> str:
         """Return the sizes that values may have, as text."""
-        words = []
-        for size, bound in zip(self.shape, self.bounds, strict=True):
-            dynamic = "any" if bound is None else f"at most {bound}"
-            words.append(dynamic if size is None else str(size))
-        return ", ".join(words)
+        dynamic = ("any" if bound is None else f"at most {bound}" for bound in self.bounds)
+        return ", ".join(word if size is None else str(size) for size, word in zip(self.shape, dynamic, strict=True))
 
     def converted_text(self) -> str:
         """Return the type to which values are converted, as MLIR text."""

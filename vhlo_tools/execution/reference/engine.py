@@ -41,16 +41,16 @@ class LoweredProgram:
         *,
         reusable: bool,
     ) -> None:
-        self._program, self._module = program, module
+        self.program, self._module = program, module
         self._arguments, self._results = arguments, results
         self.reusable = reusable
         #: The bytes of values in its context, which releases no value that it ever contained.
         self.held: int = 0
 
     def run(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        provider, context = self._program.provider, self._module.context
-        converted = _converted(self._program, inputs, self._arguments)
-        with explained(provider, self._program.name, "failed in the reference interpreter"):
+        provider, context = self.program.provider, self._module.context
+        converted = _converted(self.program, inputs, self._arguments)
+        with explained(provider, self.program.name, "failed in the reference interpreter"):
             attributes = [provider.dense_elements(context, array) for array in converted]
             values = [provider.array_of(value) for value in provider.evaluate(self._module, attributes)]
         self.held += sum(each.nbytes for each in (*converted, *values))
@@ -95,7 +95,7 @@ EVALUATION: Final = "its evaluation"
 _KEPT: Final = 16
 _HELD: Final = 64 << 20
 
-_prepared: OrderedDict[bytes, tuple[Program, LoweredProgram]] = OrderedDict()
+_prepared: OrderedDict[bytes, LoweredProgram] = OrderedDict()
 
 
 class IsolatedProgram:
@@ -117,18 +117,15 @@ def run_here(
     key: bytes, bytecode: memoryview | None, provider: str, name: str, inputs: list[Any]
 ) -> tuple[Any, ...] | str:
     """Returns ``isolation.MISSING`` if ``bytecode`` is ``None`` and the program is not cached."""
-    known = _prepared.get(key)
-    if known is None and bytecode is None:
+    prepared = _prepared.get(key)
+    if prepared is not None:
+        program = prepared.program
+    elif bytecode is None:
         return isolation.MISSING
-    if known is None:
-        assert bytecode is not None
-        program = load_program(bytes(bytecode), name=name, provider=provider, trusted=True)
-        prepared = prepare(program, inputs)
     else:
-        program, prepared = known
-        if not prepared.reusable or prepared.held > _HELD:
-            prepared = prepare(program, inputs)
-    _prepared[key] = program, prepared
+        program = load_program(bytes(bytecode), name=name, provider=provider, trusted=True)
+    if prepared is None or not prepared.reusable or prepared.held > _HELD:
+        prepared = _prepared[key] = prepare(program, inputs)
     _prepared.move_to_end(key)
     if len(_prepared) > _KEPT:
         _prepared.popitem(last=False)

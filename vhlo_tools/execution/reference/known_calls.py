@@ -168,15 +168,6 @@ def _layouts(call: CustomCall, name: str) -> str:
 # Built-in handlers of custom calls, used where the program has none
 
 
-def _same(_: CustomCall, array: Array) -> Array:
-    """The call only specifies the placement or sharding of its operand."""
-    return array
-
-
-def _nothing(_: CustomCall, *arrays: Array) -> None:
-    """The call only keeps its operands from being removed as unused."""
-
-
 #: Targets of the calls of GSPMD, and of Shardy in the form for HLO, that specify shardings: where XLA's partitioner
 #: runs, it handles these calls itself.
 OF_PARTITIONER: Final = frozenset(
@@ -194,12 +185,17 @@ OF_PARTITIONER: Final = frozenset(
 #: The handler of each target. Sources: for annotations ``xla/hlo/ir/hlo_sharding.h``,
 #: ``xla/service/layout_assignment.cc`` and ``xla/service/memory_annotations.h`` in openxla/xla.
 KNOWN_CALLS: Final[Mapping[str, Handler]] = {
-    **dict.fromkeys((*PLACING, "SPMDFullToShardShape", "SPMDShardToFullShape", "xla.sdy.FuncResultSharding"), _same),
+    # These only specify the placement or sharding of their operand.
+    **dict.fromkeys(
+        (*PLACING, "SPMDFullToShardShape", "SPMDShardToFullShape", "xla.sdy.FuncResultSharding"),
+        lambda _, array: array,
+    ),
     "check.eq": is_eq,
     "check.expect_almost_eq": expect_almost_eq,
     "check.expect_close": expect_close,
     "check.expect_eq": expect_eq,
-    "dce_sink": _nothing,
+    # It only keeps its operands from being removed as unused.
+    "dce_sink": lambda *_: None,
 }
 
 

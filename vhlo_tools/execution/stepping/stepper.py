@@ -19,7 +19,6 @@ from vhlo_tools.execution.lowering.lowering import UNWRITABLE, fit, lower
 from vhlo_tools.execution.lowering.shapes import is_dynamic, may_be_sizes
 from vhlo_tools.execution.probes import Probe, ProbeSite, instrument
 from vhlo_tools.execution.stepping.device_steps import Lockstep, keep_shardings
-from vhlo_tools.execution.stepping.local_steps import has_host_ops
 from vhlo_tools.execution.stepping.planning import StepPlanner
 from vhlo_tools.execution.stepping.steps import Device, Evaluate, StepBlock, evaluate_here, evaluate_isolated
 from vhlo_tools.execution.values import explained, main_of
@@ -37,10 +36,6 @@ _KEPT: Final = 16
 
 #: The key of a plan: the selection of the probe, and the inputs as far as shapes depend on them.
 _Key = tuple[Any, ...]
-
-
-def needs_stepping(program: Program) -> bool:
-    return has_host_ops(program.provider, program.provider.as_module(program.load()))
 
 
 class Stepper:
