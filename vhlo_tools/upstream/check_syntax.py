@@ -1,18 +1,54 @@
-"""The pretty form of the dialect ``check``: parsing and printing."""
+"""The pretty form of the dialect ``check``: parsing and printing.
+
+Source: the assembly formats in ``stablehlo/tests/CheckOps.td`` in openxla/stablehlo.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Final
 
 from vhlo_tools.records import dataclass
 from vhlo_tools.upstream.pipelines import MismatchError, Scanner, parts_of
 
+
+@dataclass(frozen=True, slots=True)
+class _Clause:
+    """An attribute with a position of its own after the operands."""
+
+    name: str
+    word: str  # before its value; empty for an attribute that is written with its type
+    default: str | None = None  # None if there is none: the attribute is a string, or has no word
+    is_required: bool = False  # written even if it has the default value
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    operands: int
+    clauses: tuple[_Clause, ...]
+    types: int  # the number of operands whose types are written
+
+
+_TOLERANCE: Final = _Clause("tolerance", "tolerance", "1.000000e-04 : f64")
+_CONSTANT: Final = _Clause("value", "")
+_FORMS: Final[Mapping[str, _Form]] = {
+    "expect_almost_eq": _Form(2, (_TOLERANCE,), 1),
+    "expect_almost_eq_const": _Form(1, (_CONSTANT, _TOLERANCE), 0),
+    "expect_close": _Form(
+        2,
+        (
+            _Clause("max_ulp_difference", "max_ulp_difference", "1 : ui64", is_required=True),
+            _Clause("min_ulp_difference", "min_ulp_difference", "0 : ui64"),
+        ),
+        2,
+    ),
+    "expect_eq": _Form(2, (), 1),
+    "expect_eq_const": _Form(1, (_CONSTANT,), 0),
+    "expect_serialized_eq": _Form(1, (_Clause("probe_id", "probe_id"), _Clause("iteration", "iter", "0 : ui32")), 1),
+}
+
 # Conversion of ``check`` ops in MLIR text from the pretty form, which no bindings parse, to the generic form
-#
-# Source: ``stablehlo/tests/CheckOps.td`` in openxla/stablehlo.
 
 _CANDIDATE: Final = re.compile(r'//[^\n]*|"(?:\\.|[^"\\])*"|(?<![\w.$!#@%])check\.(?P<op>expect_\w+)(?=[\s%])')
 _VALUE: Final = re.compile(r"%[\w$.-]+(?:#\d+)?")
@@ -28,26 +64,45 @@ def generic_checks(text: str) -> str:
         # Attributes may have the same names as these ops.
         if form is None or match.start() < done or scanner.peek() != "%":
             continue
-        operands, attributes, types = form(scanner)
-        listed = ", ".join(each for each in attributes if each)
-        written = f'"check.{match["op"]}"({", ".join(operands)}) {{{listed}}} : ({", ".join(types)}) -> ()'
+        written = f'"check.{match["op"]}"{_generic(scanner, form)}'
         lines = text.count("\n", match.start(), scanner.position) - written.count("\n")
         pieces += [text[done : match.start()], written, "\n" * lines]
         done = scanner.position
     return "".join([*pieces, text[done:]])
 
 
-_Parts = tuple[list[str], list[str], list[str]]
-
-
-def _operand(scanner: Scanner) -> str:
-    return scanner.take(_VALUE, "SSA operand")
-
-
-def _pair(scanner: Scanner) -> list[str]:
-    first = _operand(scanner)
-    scanner.expect(",")
-    return [first, _operand(scanner)]
+def _generic(scanner: Scanner, form: _Form) -> str:
+    """The generic form of the text after the name of an op; advances past it."""
+    operands = [scanner.take(_VALUE, "SSA operand")]
+    for _ in range(form.operands - 1):
+        scanner.expect(",")
+        operands.append(scanner.take(_VALUE, "SSA operand"))
+    attributes, types = [], []
+    for clause in form.clauses:
+        if clause.is_required or clause.default is None:
+            scanner.expect(",")
+        elif not scanner.skips(","):
+            continue
+        if clause.word:
+            scanner.expect(clause.word)
+            scanner.expect("=")
+            value = scanner.string() if clause.default is None else _number(scanner, clause.default)
+        else:
+            value, type_ = _constant(scanner)
+            types.append(type_)
+        attributes.append(f"{clause.name} = {value}")
+    # Other attributes come after the colon in expect_close, and before it in other ops.
+    if form.types == 2:
+        scanner.expect(":")
+    attributes.append(_braces(scanner))
+    if form.types == 1:
+        scanner.expect(":")
+    for number in range(form.types):
+        if number:
+            scanner.expect(",")
+        types.append(scanner.type())
+    types *= len(operands) // len(types)
+    return f"({', '.join(operands)}) {{{', '.join(filter(None, attributes))}}} : ({', '.join(types)}) -> ()"
 
 
 def _braces(scanner: Scanner) -> str:
@@ -60,37 +115,18 @@ def _braces(scanner: Scanner) -> str:
     return ""
 
 
-def _number(scanner: Scanner, name: str, type_: str, written: str | None = None) -> str:
-    """Return the next attribute, written as ``written = value``, with its name and its type."""
-    scanner.expect(written or name)
-    scanner.expect("=")
-    value = scanner.take(_NUMBER, "attribute value")
+def _number(scanner: Scanner, default: str) -> str:
+    """Return the next number, with the type of its default."""
+    value, type_ = scanner.take(_NUMBER, "attribute value"), default.rpartition(" : ")[2]
     before = scanner.position
     # `: f64` belongs to the number, and `: tensor<...>` to the op.
     if not (scanner.skips(":") and scanner.skips(type_)):
         scanner.position = before
-    return f"{name} = {value} : {type_}"
-
-
-def _tolerance(scanner: Scanner) -> str:
-    return _number(scanner, "tolerance", "f64") if scanner.skips(",") else ""
-
-
-def _of_two(scanner: Scanner, *, with_tolerance: bool = False) -> _Parts:
-    operands = _pair(scanner)
-    attributes = [_tolerance(scanner) if with_tolerance else "", _braces(scanner)]
-    scanner.expect(":")
-    return operands, attributes, [scanner.type()] * 2
-
-
-def _of_constant(scanner: Scanner, *, with_tolerance: bool = False) -> _Parts:
-    operand = _operand(scanner)
-    scanner.expect(",")
-    value, type_ = _constant(scanner)
-    return [operand], [value, _tolerance(scanner) if with_tolerance else "", _braces(scanner)], [type_]
+    return f"{value} : {type_}"
 
 
 def _constant(scanner: Scanner) -> tuple[str, str]:
+    """Return the next attribute as it is written, and its type."""
     scanner.peek()
     at = scanner.position
     word = scanner.word("attribute value")
@@ -99,99 +135,31 @@ def _constant(scanner: Scanner) -> tuple[str, str]:
         definition = re.search(rf"^\s*{re.escape(word)}\s*=\s*", scanner.text, re.MULTILINE)
         if definition is None:
             raise MismatchError(f"a definition of the attribute alias '{word}'", at)
-        return f"value = {word}", _constant(Scanner(scanner.text, definition.end()))[1]
+        return word, _constant(Scanner(scanner.text, definition.end()))[1]
     elements = scanner.bracketed()
     scanner.expect(":")
     type_ = scanner.type()
-    return f"value = {word}{elements} : {type_}", type_
-
-
-def _close(scanner: Scanner) -> _Parts:
-    operands = _pair(scanner)
-    scanner.expect(",")
-    attributes = [_number(scanner, "max_ulp_difference", "ui64")]
-    if scanner.skips(","):
-        attributes.append(_number(scanner, "min_ulp_difference", "ui64"))
-    scanner.expect(":")
-    attributes.append(_braces(scanner))
-    first = scanner.type()
-    scanner.expect(",")
-    return operands, attributes, [first, scanner.type()]
-
-
-def _serialized_eq(scanner: Scanner) -> _Parts:
-    operand = _operand(scanner)
-    scanner.expect(",")
-    scanner.expect("probe_id")
-    scanner.expect("=")
-    attributes = [f"probe_id = {scanner.string()}"]
-    if scanner.skips(","):
-        attributes.append(_number(scanner, "iteration", "ui32", "iter"))
-    attributes.append(_braces(scanner))
-    scanner.expect(":")
-    return [operand], attributes, [scanner.type()]
-
-
-_FORMS: Final[Mapping[str, Callable[[Scanner], _Parts]]] = {
-    "expect_almost_eq": partial(_of_two, with_tolerance=True),
-    "expect_almost_eq_const": partial(_of_constant, with_tolerance=True),
-    "expect_close": _close,
-    "expect_eq": _of_two,
-    "expect_eq_const": _of_constant,
-    "expect_serialized_eq": _serialized_eq,
-}
+    return f"{word}{elements} : {type_}", type_
 
 
 # Conversion of printed ``check`` ops from the generic form, the only one that MLIR knows, to the pretty form
-#
-# Source: the assembly formats in ``stablehlo/tests/CheckOps.td`` in openxla/stablehlo.
 
 _PRINTED_CANDIDATE: Final = re.compile(r'"check\.(?P<op>expect_\w+)"(?=\()|"(?:\\.|[^"\\])*"')
 _TYPE: Final = re.compile(r" : (?:f64|ui32|ui64)$")
-
-
-@dataclass(frozen=True, slots=True)
-class _Clause:
-    """An attribute with a position of its own after the operands."""
-
-    name: str
-    written: str  # the text before its value
-    default: str | None = None  # None if the attribute is required
-    is_optional: bool = True  # the default value is left out
-
-
-_TOLERANCE: Final = _Clause("tolerance", "tolerance = ", "1.000000e-04 : f64")
-_PRINTED_VALUE: Final = _Clause("value", "")
-
-#: The clauses of each op, and the number of operands whose types are printed.
-_PRINTED_FORMS: Final[Mapping[str, tuple[tuple[_Clause, ...], int]]] = {
-    "expect_almost_eq": ((_TOLERANCE,), 1),
-    "expect_almost_eq_const": ((_PRINTED_VALUE, _TOLERANCE), 0),
-    "expect_close": (
-        (
-            _Clause("max_ulp_difference", "max_ulp_difference = ", "1 : ui64", is_optional=False),
-            _Clause("min_ulp_difference", "min_ulp_difference = ", "0 : ui64"),
-        ),
-        2,
-    ),
-    "expect_eq": ((), 1),
-    "expect_eq_const": ((_PRINTED_VALUE,), 0),
-    "expect_serialized_eq": ((_Clause("probe_id", "probe_id = "), _Clause("iteration", "iter = ", "0 : ui32")), 1),
-}
 
 
 def pretty_checks(text: str) -> str:
     """All ops of the dialect in ``text`` must be valid."""
     pieces, done = [], 0
     for match in _PRINTED_CANDIDATE.finditer(text):
-        if form := _PRINTED_FORMS.get(match["op"] or ""):
+        if form := _FORMS.get(match["op"] or ""):
             scanner = Scanner(text, match.end())
-            pieces += [text[done : match.start()], f"check.{match['op']} ", _pretty(scanner, *form)]
+            pieces += [text[done : match.start()], f"check.{match['op']} ", _pretty(scanner, form)]
             done = scanner.position
     return "".join([*pieces, text[done:]])
 
 
-def _pretty(scanner: Scanner, clauses: tuple[_Clause, ...], shown: int) -> str:
+def _pretty(scanner: Scanner, form: _Form) -> str:
     """Return the pretty form of the text after the name of an op, and advance past the generic form."""
     words = parts_of(scanner.bracketed())
     attributes: dict[str, str] = {}
@@ -203,13 +171,12 @@ def _pretty(scanner: Scanner, clauses: tuple[_Clause, ...], shown: int) -> str:
     kinds = parts_of(scanner.bracketed())
     scanner.expect("->")
     scanner.expect("()")
-    for clause in clauses:
+    for clause in form.clauses:
         value = attributes.pop(clause.name, "").partition(" = ")[2] or clause.default or ""
-        if not (clause.is_optional and value == clause.default):
-            words.append(clause.written + _TYPE.sub("", value))
+        if clause.is_required or value != clause.default:
+            words.append((f"{clause.word} = " if clause.word else "") + _TYPE.sub("", value))
     rest = f"{{{', '.join(attributes.values())}}}" if attributes else ""
     # Other attributes come after the colon in expect_close, and before it in other ops.
-    ends = (
-        [rest, ":", ", ".join(kinds[:shown])] if shown == 1 else [":" if shown else "", rest, ", ".join(kinds[:shown])]
-    )
+    types = ", ".join(kinds[: form.types])
+    ends = [rest, ":", types] if form.types == 1 else [":" if form.types else "", rest, types]
     return " ".join([", ".join(words), *filter(None, ends)])
