@@ -151,8 +151,9 @@ def _rules(
 def _with_eigenvalues(signature: Signature, parts: tuple[str, ...]) -> Signature:
     if _EIGENVALUES not in signature.results:
         return signature
-    before, after = signature.results[: (at := signature.results.index(_EIGENVALUES))], signature.results[at + 1 :]
-    return Signature(signature.operands, (*before, *parts, *after), signature.where, signature.when)
+    at = signature.results.index(_EIGENVALUES)
+    results = (*signature.results[:at], *parts, *signature.results[at + 1 :])
+    return Signature(signature.operands, results, signature.where, signature.when)
 
 
 _SVD: Final = tuple(
