@@ -20,7 +20,7 @@ import numpy as np
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import MLIRFailure, get_provider
-from vhlo_tools.bindings.isolation import note, wear_out, worker
+from vhlo_tools.bindings.isolation import note, retire_after_call, worker
 from vhlo_tools.execution.stepping.steps import evaluate_here
 from vhlo_tools.findings import Diagnostic, Finding, SourceLocation
 
@@ -266,7 +266,7 @@ held: list[np.ndarray] = []
 
 
 def tire() -> int:
-    wear_out()
+    retire_after_call()
     return os.getpid()
 
 

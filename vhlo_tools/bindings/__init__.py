@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from vhlo_tools.bindings.xla import XlaFailure
     from vhlo_tools.bindings.xla_client import (
         CALLBACK_TARGET,
-        Executed,
-        Placed,
+        DeviceArgument,
+        ExecutionResult,
         XlaArray,
         approx_top_k_size,
         is_lapack,

@@ -6,7 +6,7 @@ import gc
 import threading
 from typing import Final
 
-from vhlo_tools.bindings.isolation.limits import wear_out
+from vhlo_tools.bindings.isolation.limits import retire_after_call
 from vhlo_tools.bindings.provider import MLIRFailure, Provider
 from vhlo_tools.bindings.providers import get_provider
 from vhlo_tools.findings import Diagnostic
@@ -38,7 +38,7 @@ def parse_once(prefix: str, data: memoryview, portable: bool) -> None:
     gc.collect()
     if said is not None:
         # A reader that fails may have written out of bounds; another process must read the next file.
-        wear_out()
+        retire_after_call()
         raise MLIRFailure(said)
 
 

@@ -138,8 +138,7 @@ class DeviceArray:
     def __init__(self, array: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self._array = array
         self._views: list[ref[Any]] = []
-        self.shape: tuple[int, ...] = shape
-        self.dtype: np.dtype[Any] = dtype
+        self.shape, self.dtype = shape, dtype
 
     @property
     def raw(self) -> Any:
@@ -172,14 +171,14 @@ class DeviceArray:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class DeviceArgument:
     array: XlaArray | np.ndarray[Any, Any]
     is_overwritten: bool = False  # a result overwrites it, or a copy of it
     is_given: bool = False  # its own memory is overwritten
 
 
 @dataclass(frozen=True, slots=True)
-class Executed:
+class ExecutionResult:
     results: Sequence[XlaArray]
     addresses: list[int]  # of each argument on the device, before the run
     moved: list[bool]  # whether each argument was copied to the device first
@@ -198,7 +197,7 @@ class XlaProgram:
         self._zero_copy = xla_client().HostBufferSemantics.ZERO_COPY
         self._handlers = [_result_handler(*each) for each in self._results]
 
-    def execute(self, arguments: Sequence[Placed]) -> Executed:
+    def execute(self, arguments: Sequence[DeviceArgument]) -> ExecutionResult:
         """Run the program; arguments that are overwritten are deleted, even if the run fails."""
         moved = [not isinstance(each.array, DeviceArray) for each in arguments]
         placed = [_on_device(each) for each in arguments]
@@ -211,7 +210,7 @@ class XlaProgram:
         found = [DeviceArray(array, *kind) for array, kind in zip(arrays, self._results, strict=True)]
         del placed
         release_host_arrays()
-        return Executed(self._cut_on_device(found) if self._opened else found, addresses, moved)
+        return ExecutionResult(self._cut_on_device(found) if self._opened else found, addresses, moved)
 
     def call(self, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
         """Run on contiguous host arrays of native byte order, which XLA reads without copying.
@@ -251,7 +250,7 @@ def _cut(results: Sequence[Any], opened: Sequence[Sequence[int]]) -> list[Any]:
     return found
 
 
-def _on_device(argument: Placed) -> DeviceArray:
+def _on_device(argument: DeviceArgument) -> DeviceArray:
     """Return the argument itself if it may be overwritten or is only read, otherwise a copy."""
     import numpy as np
 

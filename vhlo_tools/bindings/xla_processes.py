@@ -20,7 +20,7 @@ import msgspec
 
 from vhlo_tools.bindings import isolation
 from vhlo_tools.bindings.xla import XlaFailure
-from vhlo_tools.bindings.xla_client import Callback, Executed, Placed, XlaArray
+from vhlo_tools.bindings.xla_client import Callback, DeviceArgument, ExecutionResult, XlaArray
 from vhlo_tools.bindings.xla_server import Dropped, XlaSource
 from vhlo_tools.errors import BufferDeletedError, EngineCrashError, EngineError
 from vhlo_tools.system import after_fork
@@ -144,11 +144,8 @@ class IsolatedArray:
     def __init__(
         self, process: _Process, number: int, address: int, shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> None:
-        self.process: _Process = process
-        self.number: int = number
-        self.address: int = address
-        self.shape: tuple[int, ...] = shape
-        self.dtype: np.dtype[Any] = dtype
+        self.process, self.number, self.address = process, number, address
+        self.shape, self.dtype = shape, dtype
         self.is_marked = False  # as donated to an execution
         self._read: weakref.ref[Any] | None = None
         process.arrays += 1
@@ -206,7 +203,7 @@ class IsolatedXlaProgram:
                 _check(array, shape, dtype, axes)
         return results
 
-    def execute(self, arguments: Sequence[Placed], limits: isolation.Limits) -> Executed:
+    def execute(self, arguments: Sequence[DeviceArgument], limits: isolation.Limits) -> ExecutionResult:
         """An argument on the device of a child that has ended is a ``BufferDeletedError``."""
         wanted = next((each.array.process for each in arguments if isinstance(each.array, IsolatedArray)), None)
         given = [_on_host(each.array, wanted) for each in arguments]
@@ -234,7 +231,7 @@ class IsolatedXlaProgram:
                 IsolatedArray(process, number, address, tuple(shape), dtype)
                 for (number, address, shape), (_, dtype) in zip(found, kinds, strict=True)
             ]
-        return Executed(results, addresses, [not isinstance(each, IsolatedArray) for each in given])
+        return ExecutionResult(results, addresses, [not isinstance(each, IsolatedArray) for each in given])
 
     @contextmanager
     def _ready(self, wanted: _Process | None, limits: isolation.Limits) -> Iterator[_Process]:

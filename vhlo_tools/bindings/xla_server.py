@@ -15,7 +15,7 @@ from vhlo_tools.bindings.xla import XlaFailure
 from vhlo_tools.bindings.xla_client import (
     ArrayType,
     Callback,
-    Placed,
+    DeviceArgument,
     XlaArray,
     XlaCall,
     XlaProgram,
@@ -208,7 +208,7 @@ def execute_here(
     note(f"execution of {name}")
     assert isinstance(program, XlaProgram)
     taken = {each: _arrays[each] for each, _, _ in arguments if isinstance(each, int)}
-    placed = [Placed(taken[each] if isinstance(each, int) else each, *flags) for each, *flags in arguments]
+    placed = [DeviceArgument(taken[each] if isinstance(each, int) else each, *flags) for each, *flags in arguments]
     failure, results, addresses = None, [], []
     try:
         executed = program.execute(placed)

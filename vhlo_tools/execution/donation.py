@@ -33,14 +33,14 @@ _KEPT: Final = (dict, tuple)
 _VIEWING: Final = {"managedbuffer": "a memoryview", "memoryview": "a memoryview"}
 
 
-class Holder(Protocol):
+class BufferReference(Protocol):
     """An object that refers to an array once."""
 
     @property
     def memory(self) -> np.ndarray[Any, Any] | None: ...
 
 
-def holders_of(holders: Sequence[Holder]) -> list[list[str]]:
+def holders_of(holders: Sequence[BufferReference]) -> list[list[str]]:
     """Other references to the memory of each holder than its own and those of names and containers of the arrays.
 
     Each holder refers to its memory once; no other object of the toolkit may refer to that memory.
@@ -67,7 +67,7 @@ def holders_of(holders: Sequence[Holder]) -> list[list[str]]:
     return found
 
 
-def _references(holder: Holder) -> int:
+def _references(holder: BufferReference) -> int:
     return sys.getrefcount(holder.memory)
 
 
@@ -138,7 +138,7 @@ def _count_containers(
     return kinds
 
 
-class _Alone:
+class _SoleOwner:
     """A holder with the only reference to its array, for the measurement of :data:`_BASELINE`."""
 
     __slots__ = ("memory",)
@@ -148,7 +148,7 @@ class _Alone:
 
 
 #: The measured count of a single reference.
-_BASELINE: Final = _references(_Alone())
+_BASELINE: Final = _references(_SoleOwner())
 
 
 def _copies() -> int:

@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from vhlo_tools.bindings import (
-    Executed,
+    DeviceArgument,
+    ExecutionResult,
     IsolatedXlaProgram,
     Module,
     ModuleOp,
-    Placed,
     Provider,
     XlaSource,
     compiled,
@@ -105,9 +105,9 @@ class LoadedProgram:
                 array.flags.writeable = False
         return results
 
-    def execute(self, arguments: Sequence[Placed], timeout: float | None) -> Executed:
+    def execute(self, arguments: Sequence[DeviceArgument], timeout: float | None) -> ExecutionResult:
         """Runs on one device, where results stay; arguments of an ended child are a :class:`BufferDeletedError`."""
-        executed: Executed
+        executed: ExecutionResult
         if self._is_here:
             executed = self._program.execute(arguments)
             return executed

@@ -18,7 +18,7 @@ _CAST: Final = "builtin.unrealized_conversion_cast"
 
 
 @dataclass(frozen=True, slots=True)
-class OwnPass:
+class ReimplementedPass:
     """A pass over modules, which it changes in place."""
 
     name: str
@@ -125,17 +125,17 @@ def prepare(toolbox: Toolbox, operation: Any, pipeline: str) -> bool:
 
 
 #: The passes, by name.
-OWN_PASSES: Final[Mapping[str, OwnPass]] = {
+OWN_PASSES: Final[Mapping[str, ReimplementedPass]] = {
     each.name: each
     for each in (
-        OwnPass("inline", "Puts functions, of any size, in the place of their calls", None, _inline),
-        OwnPass(
+        ReimplementedPass("inline", "Puts functions, of any size, in the place of their calls", None, _inline),
+        ReimplementedPass(
             "interpreter-instrument-with-probe",
             "Inserts interpreter.probe ops in a StableHLO program.",
             {"useDebugInfo": "false"},
             _instrument,
         ),
-        OwnPass(
+        ReimplementedPass(
             "reconcile-unrealized-casts",
             "Simplifies and eliminates casts there and back that conversions left.",
             {},

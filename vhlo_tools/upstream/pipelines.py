@@ -13,7 +13,7 @@ from typing import Final
 from vhlo_tools.bindings import Toolbox
 from vhlo_tools.records import dataclass
 from vhlo_tools.upstream.arguments import UsageError
-from vhlo_tools.upstream.own_passes import OWN_PASSES, OwnPass
+from vhlo_tools.upstream.own_passes import OWN_PASSES, ReimplementedPass
 
 # Scanner of MLIR text, with nesting determined by brackets and strings
 
@@ -147,7 +147,7 @@ class Stage:
     """Passes that are run together."""
 
     pipeline: str  # passes of the library; empty for a pass of this package
-    own: OwnPass | None = None
+    own: ReimplementedPass | None = None
     options: Mapping[str, str] = field(default_factory=dict)  # those of ``own``
 
     @property

@@ -84,7 +84,7 @@ NOTE_SIZE: Final = 1024
 _LENGTH: Final = struct.Struct("<H")
 
 _slot: mmap.mmap | None = None
-_worn_out = False
+_retiring = False
 
 
 def note(text: str) -> None:
@@ -102,14 +102,14 @@ def attach(descriptor: int) -> None:
     _slot = mmap.mmap(descriptor, NOTE_SIZE)
 
 
-def wear_out() -> None:
+def retire_after_call() -> None:
     """Retire this child after the current call, because its memory may have been corrupted."""
-    global _worn_out
-    _worn_out = True
+    global _retiring
+    _retiring = True
 
 
-def is_worn_out() -> bool:
-    return _worn_out
+def is_retiring() -> bool:
+    return _retiring
 
 
 def read_note(descriptor: int) -> str | None:

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from vhlo_tools.bindings.isolation import replies
-from vhlo_tools.bindings.isolation.limits import attach, is_worn_out, memory_usage, note
+from vhlo_tools.bindings.isolation.limits import attach, is_retiring, memory_usage, note
 from vhlo_tools.bindings.isolation.messages import LENGTH, Answer, Request, SharedMemory, receive, unpack
 from vhlo_tools.bindings.isolation.replies import OutputTooLarge
 
@@ -40,7 +40,7 @@ class _Child:
             note("")
             outcome, inline = self._outcome(request)
             calls += 1
-            retire = is_worn_out() or calls >= _CALLS or _resident() - at_first > _GROWTH
+            retire = is_retiring() or calls >= _CALLS or _resident() - at_first > _GROWTH
             sys.stdout.flush()
             self.send(outcome, inline, retire=retire)
             # Otherwise they would be kept alive until the next call.

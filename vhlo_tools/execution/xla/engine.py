@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar, cast
 import numpy as np
 
 from vhlo_tools.aliasing import AliasConfig
-from vhlo_tools.bindings import Devices, Module, ModuleOp, Operation, Placed, Provider, XlaFailure, XlaSource
+from vhlo_tools.bindings import DeviceArgument, Devices, Module, ModuleOp, Operation, Provider, XlaFailure, XlaSource
 from vhlo_tools.conversion import Rewriter, apply_patterns, patterns_of
 from vhlo_tools.errors import EngineError
 from vhlo_tools.execution.devices import GROUPS, Grid, Groups, grouping_of
@@ -157,7 +157,7 @@ class XlaEngine(_Compiler):
         reasons = {each.input: each.reason for each in aliased}
         arrays = {number: each for number, each in enumerate(arguments) if each is not None}
         placed = [
-            Placed(
+            DeviceArgument(
                 each.device if each.device is not None else each.read(),
                 is_overwritten=number in reasons,
                 is_given=number in reasons and reasons[number] is None,
