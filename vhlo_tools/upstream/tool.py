@@ -13,7 +13,7 @@ from vhlo_tools.bindings import Context, FilePosition, Remark, Toolbox, get_prov
 from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.records import dataclass
 from vhlo_tools.upstream.arguments import Arguments, Option, UsageError
-from vhlo_tools.upstream.diagnostics import DiagnosticPrinter
+from vhlo_tools.upstream.diagnostics import DiagnosticPrinter, Verifier
 from vhlo_tools.upstream.guard import note, noted
 from vhlo_tools.upstream.sources import DEFAULT_MARKER, STANDARD, SourceText, read_source, split_source
 
@@ -70,8 +70,6 @@ class Output:
 # Source: ``mlir/lib/Tools/mlir-opt/MlirOptMain.cpp`` and ``mlir/lib/Tools/mlir-translate/MlirTranslateMain.cpp`` in
 # llvm/llvm-project.
 
-_LEVELS: Final = ("", "all", "only-expected")
-
 #: Options of both programs.
 COMMON: Final = (
     Option("o", "Output filename", "value", "filename"),
@@ -83,7 +81,7 @@ COMMON: Final = (
         "Check that emitted diagnostics match expected-* lines on the corresponding line",
         "optional",
         "all|only-expected",
-        choices=_LEVELS,
+        choices=("", "all", "only-expected"),
     ),
     Option("mlir-print-op-on-diagnostic", "Print the op that an error is about (default: on)", is_hidden=True),
     Option("help", "Display available options (--help-hidden for more)", alias="h"),
@@ -123,8 +121,6 @@ def _listener(
 ) -> tuple[Callable[[Remark], None], Callable[[bool], bool]]:
     level = arguments.text("verify-diagnostics")
     if level is not None:
-        from vhlo_tools.upstream.diagnostics import Verifier
-
         verifier = Verifier(source, streams.say, only_expected=level == "only-expected")
         # The success of the work does not matter: a failure may be expected.
         return verifier.hear, lambda _: verifier.finish()
