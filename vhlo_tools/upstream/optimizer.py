@@ -67,7 +67,10 @@ class _Optimizer:
 
     def run(self, given: Sequence[str]) -> int:
         arguments = parse_arguments(given, _OPTIONS, self._passes.includes, known_passes)
-        answers = {"list-passes": lambda: list_passes(self._toolbox), "show-dialects": self._dialects_text}
+        answers = {
+            "list-passes": lambda: list_passes(self._toolbox),
+            "show-dialects": lambda: f"Available Dialects: {','.join(self._toolbox.dialects())}\n",
+        }
         if has_answered(self._toolbox, arguments, self._streams, self._help, answers):
             return 0
         if "emit-bytecode-version" in arguments.values and not arguments.flag("emit-bytecode"):
@@ -141,6 +144,3 @@ class _Optimizer:
         overview = f"StableHLO optimizer driver\nAvailable Dialects: {', '.join(self._toolbox.dialects())}"
         text = help_text(overview, f"{self._program} [options] <input file>", _OPTIONS, hidden)
         return f"{text}\nPasses, each an option of its own:\n\n{list_passes(self._toolbox)}"
-
-    def _dialects_text(self) -> str:
-        return f"Available Dialects: {','.join(self._toolbox.dialects())}\n"

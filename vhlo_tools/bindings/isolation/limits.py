@@ -13,25 +13,16 @@ from vhlo_tools.records import dataclass
 
 # Resource limits of a call in a child process
 
-#: The default time limit of a call, in seconds.
-SECONDS: Final = 60.0
-
-#: The default memory limit of a call, in bytes.
-MEMORY: Final = 4 << 30
-
-#: The default limit of the size of a call's result, in bytes.
-OUTPUT: Final = 1 << 30
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The limits of a call; ``None`` means unlimited."""
 
-    seconds: float | None = SECONDS  # counted from when the child process is ready
+    seconds: float | None = 60.0  # counted from when the child process is ready
     #: Bytes of data that the child may allocate in addition to those before the call (``RLIMIT_DATA``, enforced on
     #: Linux). Arrays and views among the arguments are shared with the caller and do not count.
-    memory: int | None = MEMORY
-    output: int | None = OUTPUT  # bytes of the result, pickled values and arrays together
+    memory: int | None = 4 << 30
+    output: int | None = 1 << 30  # bytes of the result, pickled values and arrays together
     #: How many times ``seconds`` a child may take that has had less than ``seconds`` of a processor, because the
     #: machine is busy or has suspended it. Only where the system tells the time of a child (Linux).
     patience: float = 1.0
