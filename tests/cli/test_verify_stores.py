@@ -18,7 +18,7 @@ from support.corpus import EXAMPLES
 from support.vhlo_process import kept_workers
 
 import vhlo_tools as vt
-from vhlo_tools.api import Prover, store_verification
+from vhlo_tools.api import EquivalenceChecker, store_verification
 from vhlo_tools.cli.main import main
 from vhlo_tools.stores import Workers
 
@@ -215,7 +215,7 @@ def test_memory_does_not_grow_with_the_stores(tmp_path: Path) -> None:
 def _die(self: object, tasks: Sequence[store_verification._Task]) -> list[vt.PairRecord]:
     if any("mismatch" in task.pair.path for task in tasks):
         os.kill(os.getpid(), signal.SIGKILL)
-    return store_verification._Comparison(Prover())(tasks)
+    return store_verification._Comparison(EquivalenceChecker())(tasks)
 
 
 class Deadly:
@@ -223,7 +223,7 @@ class Deadly:
 
 
 def test_a_pair_that_kills_its_process_has_failed_alone() -> None:
-    verification = store_verification.StoreVerification("old", "new", Prover(rounds=2))
+    verification = store_verification.StoreVerification("old", "new", EquivalenceChecker(rounds=2))
     verification._work = Deadly()  # type: ignore[assignment]
     with Workers(jobs=2) as workers:
         found = {each.path: (each.status, each.verified) for each in verification.records(workers)}

@@ -10,7 +10,7 @@ from support.corpus_files import corpus_files
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import Artifact
-from vhlo_tools.compat.survey import Survey
+from vhlo_tools.compat.survey import FeatureScan
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.spec import known_versions
 from vhlo_tools.version import Version
@@ -20,8 +20,8 @@ FUTURE = Version("99.0.0")
 
 def check(artifact: Artifact) -> bool:
     """Check the bound of an artifact, and return whether it is below the newest version."""
-    survey = Survey(artifact.file, FUTURE, "the program")
-    bound = survey.newest_possible
+    survey = FeatureScan(artifact.file, FUTURE, "the program")
+    bound = survey.max_introduced
     written, read = survey.summary
     assert {use for use in written | read if use.since > bound} == set()
     return bound < known_versions()[-1].version

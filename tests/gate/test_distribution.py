@@ -23,10 +23,10 @@ from vhlo_tools.files import Buffer
 from vhlo_tools.gate import (
     FORMATS,
     Baseline,
+    CheckTarget,
     Gate,
     Listing,
     Override,
-    Question,
     Revision,
     Settings,
     changes_since,
@@ -149,7 +149,7 @@ def test_stores_are_checked_from_python(folder: Path, elsewhere: Executor) -> No
 
 def test_a_process_that_crashes_belongs_to_whoever_started_it(folder: Path) -> None:
     write(folder / "deadly.mlir", GOOD)
-    questions = (Question(resolve_target("1.3.0")),)
+    questions = (CheckTarget(resolve_target("1.3.0")),)
     requests = [Task(Content(each), questions, each) for each in ("text0.mlir", "deadly.mlir", "text1.mlir")]
     with (
         ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor,

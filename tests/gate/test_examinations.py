@@ -13,13 +13,13 @@ from support.gate_programs import GOOD, DeadlyExaminer, blocked, check, fill_wit
 from support.vhlo_process import kept_workers
 
 from vhlo_tools.api import resolve_target
-from vhlo_tools.gate import FORMATS, Question, examinations
+from vhlo_tools.gate import FORMATS, CheckTarget, examinations
 from vhlo_tools.gate.contents import read_ahead
 from vhlo_tools.gate.examination import Examination, Examiner, Task
 from vhlo_tools.gate.examinations import Examinations
 from vhlo_tools.gate.findings_cache import FindingsCache
 
-QUESTIONS = (Question(resolve_target("1.3.0")),)
+QUESTIONS = (CheckTarget(resolve_target("1.3.0")),)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 from support.opt_programs import opt
 
 from vhlo_tools.bindings import get_provider
-from vhlo_tools.bindings.toolbox import Toolbox
+from vhlo_tools.bindings.toolbox import MlirSession
 from vhlo_tools.upstream.arguments import UsageError
 from vhlo_tools.upstream.own_passes import OWN_PASSES
 from vhlo_tools.upstream.pipelines import PIPELINES, Passes, known_passes
@@ -24,13 +24,13 @@ import mmap, re
 from pathlib import Path
 import jaxlib
 from vhlo_tools.bindings import get_provider
-from vhlo_tools.bindings.toolbox import Toolbox
+from vhlo_tools.bindings.toolbox import MlirSession
 from vhlo_tools.upstream.pipelines import Passes
 names = set()
 for path in Path(jaxlib.__file__).parent.glob("*.so"):
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as data:
         names.update(re.findall(rb"\\0([a-z][a-z0-9]{1,40}(?:-[a-z0-9]{1,40}){1,12})(?=\\0)", data))
-passes = Passes(Toolbox(get_provider("jaxlib")))
+passes = Passes(MlirSession(get_provider("jaxlib")))
 print(*(name for name in map(bytes.decode, names) if passes.includes(name)))
 """
 
@@ -46,8 +46,8 @@ func.func @f(%a: tensor<2xf32>) -> tensor<2xf32> {
 
 
 @pytest.fixture(scope="module")
-def toolbox() -> Toolbox:
-    return Toolbox(get_provider("jaxlib"))
+def toolbox() -> MlirSession:
+    return MlirSession(get_provider("jaxlib"))
 
 
 def test_the_table_has_every_pass_of_the_library() -> None:
@@ -71,7 +71,7 @@ def test_the_list_has_options_with_their_defaults() -> None:
     assert lines[place + 1].strip() == "options: allow-other-dialects=false"
 
 
-def test_passes_are_anchored_where_they_run(toolbox: Toolbox) -> None:
+def test_passes_are_anchored_where_they_run(toolbox: MlirSession) -> None:
     passes = Passes(toolbox)
     flags = [("canonicalize", ""), ("chlo-legalize-to-stablehlo", ""), ("vhlo-to-version", "target=1.0.0")]
     (stage,) = passes.from_flags(flags)
@@ -80,7 +80,7 @@ def test_passes_are_anchored_where_they_run(toolbox: Toolbox) -> None:
     )
 
 
-def test_passes_of_ours_stand_between_those_of_the_library(toolbox: Toolbox) -> None:
+def test_passes_of_ours_stand_between_those_of_the_library(toolbox: MlirSession) -> None:
     stages = Passes(toolbox).from_flags([("cse", ""), ("chlo-pre-serialization-pipeline", ""), ("canonicalize", "")])
     assert [stage.name for stage in stages] == [
         "builtin.module(cse,func.func(chlo-legalize-to-stablehlo),func.func(shape-legalize-to-stablehlo))",
@@ -108,7 +108,7 @@ def test_passes_of_ours_stand_between_those_of_the_library(toolbox: Toolbox) -> 
         ("builtin.module(func.func(reconcile-unrealized-casts))", "runs directly within builtin.module(...)"),
     ],
 )
-def test_pipelines_that_are_none_are_refused(toolbox: Toolbox, pipeline: str, said: str) -> None:
+def test_pipelines_that_are_none_are_refused(toolbox: MlirSession, pipeline: str, said: str) -> None:
     with pytest.raises(UsageError, match=re.escape(said)):
         Passes(toolbox).from_text(pipeline)
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         run,
         run_parallel,
     )
-    from vhlo_tools.api.store_verification import Prover, StoreVerification, verify_stores
+    from vhlo_tools.api.store_verification import EquivalenceChecker, StoreVerification, verify_stores
     from vhlo_tools.api.stores import migrate, opened_migration, plan_migration, store_status
     from vhlo_tools.api.verification import check_engines, check_golden, draw_inputs, record_golden, verify
     from vhlo_tools.api.views import GRAPH_LANGUAGES, GraphLanguage, draw_graph, report

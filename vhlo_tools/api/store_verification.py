@@ -27,15 +27,15 @@ from vhlo_tools.files import Buffer, digest_of, is_url, place, read_bytes, recog
 from vhlo_tools.records import dataclass
 from vhlo_tools.stores import (
     AnyExecutor,
+    EquivalenceResult,
     Pair,
     PairRecord,
     Pairs,
     PairStatus,
-    Proof,
     StoredProgram,
     Workers,
     in_batches,
-    work_in_order,
+    map_ordered,
 )
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ _VERDICTS: Final = ("same program", "same results", "unknown", "other results")
 
 
 @dataclass(frozen=True, slots=True)
-class Prover:
+class EquivalenceChecker:
     """Compares pairs of programs, in any process."""
 
     seed: int = 0  # for drawing inputs
@@ -67,26 +67,26 @@ class Prover:
     provider: str | None = None
     trusted: bool = False  # MLIR may parse bytes directly, and not in a child process first
 
-    def prove(self, before: StoredProgram, after: StoredProgram, names: _Names) -> Proof:
+    def prove(self, before: StoredProgram, after: StoredProgram, names: _Names) -> EquivalenceResult:
         """Compare two programs, for jax.export files each pair of artifacts; return the worst proof."""
         old: Sequence[Artifact | Buffer] = before.artifacts or [before.data]
         new: Sequence[Artifact | Buffer] = after.artifacts or [after.data]
         if len(old) != len(new):
             reason = f"{names[0]} has {len(old)} artifacts, a function and its derivatives, and {names[1]} {len(new)}"
-            return Proof("other results", reason)
+            return EquivalenceResult("other results", reason)
         proofs = [self._pair(one, other, names) for one, other in zip(old, new, strict=True)]
         return max(proofs, key=lambda proof: _VERDICTS.index(proof.verdict))
 
-    def _pair(self, before: Artifact | Buffer, after: Artifact | Buffer, names: _Names) -> Proof:
+    def _pair(self, before: Artifact | Buffer, after: Artifact | Buffer, names: _Names) -> EquivalenceResult:
         if self._is_same_program(before, after, names):
-            return Proof("same program")
+            return EquivalenceResult("same program")
         try:
             report = verify(before, after, names=names, **{each: getattr(self, each) for each in _OF_RUNS})
         except VerificationError as error:
-            return Proof("other results", str(error))
+            return EquivalenceResult("other results", str(error))
         except (EngineError, MalformedArtifactError, ProviderError) as error:
-            return Proof("unknown", f"they are not the same program, and cannot be executed: {error}")
-        return Proof("same results" if report.passed else "other results", str(report))
+            return EquivalenceResult("unknown", f"they are not the same program, and cannot be executed: {error}")
+        return EquivalenceResult("same results" if report.passed else "other results", str(report))
 
     def _is_same_program(self, before: Artifact | Buffer, after: Artifact | Buffer, names: _Names) -> bool:
         """Whether the library reads the same program from both, ignoring locations, so that the same would run.
@@ -142,7 +142,7 @@ class _Task:
 class _Comparison:
     """Compares pairs of programs, in any process; an error in one does not affect the others."""
 
-    prover: Prover
+    prover: EquivalenceChecker
 
     def __call__(self, tasks: Sequence[_Task]) -> list[PairRecord]:
         return [self._one(task) for task in tasks]
@@ -210,7 +210,7 @@ def _opened(path: str, name: str | None) -> StoredProgram:
 class StoreVerification:
     """Comparison of the programs of two stores: folders, prefixes of URLs, or globs."""
 
-    def __init__(self, before: str, after: str, prover: Prover, exclude: Sequence[str] = ()) -> None:
+    def __init__(self, before: str, after: str, prover: EquivalenceChecker, exclude: Sequence[str] = ()) -> None:
         self.pairs: Pairs = Pairs(before, after, tuple(exclude))
         self._work = _Comparison(prover)
 
@@ -218,7 +218,7 @@ class StoreVerification:
         # Other processes may have another working directory.
         tasks = (_Task(each, _absolute(each.before), _absolute(each.after)) for each in self.pairs)
         batches = in_batches(tasks, workers, size_of=lambda task: task.pair.size, found=lambda: self.pairs.number)
-        for task, record in work_in_order(workers, self._work, batches):
+        for task, record in map_ordered(workers, self._work, batches):
             yield record or _recorded(task.pair, "failed", _CRASHED)
 
 
@@ -276,7 +276,7 @@ def verify_stores(
         MigrationError: If one of the paths is not a store, or has no programs.
         WorkerError: If no process can be started, or the cluster cannot be used.
     """
-    prover = Prover(seed, rounds, drawing, tolerance, engine, timeout, provider=provider, trusted=trusted)
+    prover = EquivalenceChecker(seed, rounds, drawing, tolerance, engine, timeout, provider=provider, trusted=trusted)
     verification = StoreVerification(path_text(before), path_text(after), prover, exclude)
 
     def records() -> Iterator[PairRecord]:

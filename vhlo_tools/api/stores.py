@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 from vhlo_tools.api.checking import findings_with_library, prepare_check
 from vhlo_tools.api.conversion import resolve_reachable, retarget, serialize
 from vhlo_tools.api.releases import install_releases
-from vhlo_tools.api.store_verification import Prover, path_text
+from vhlo_tools.api.store_verification import EquivalenceChecker, path_text
 from vhlo_tools.artifact import JaxContainer
 from vhlo_tools.errors import MigrationError
 from vhlo_tools.files import Buffer, Kind, is_path, is_url, local_path
@@ -20,11 +20,11 @@ from vhlo_tools.program import WriteOptions
 from vhlo_tools.stores import (
     AT_REST,
     WINDOWS,
-    Claim,
     Journal,
     Migration,
     MigrationSettings,
     StoredProgram,
+    StoreLease,
     Tools,
     Workers,
     journal_path,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from vhlo_tools.artifact import Artifact
     from vhlo_tools.findings import Finding
     from vhlo_tools.spec import WindowName
-    from vhlo_tools.stores import AnyExecutor, MigrationRecord, Proof, StoreFile
+    from vhlo_tools.stores import AnyExecutor, EquivalenceResult, MigrationRecord, StoreFile
     from vhlo_tools.version import Version
 
 # Operations of a migration on one program: retarget, find blocking findings, and prove equivalence
@@ -85,12 +85,12 @@ def _blocking(program: StoredProgram, settings: MigrationSettings) -> list[Findi
     ]
 
 
-def _prove(before: StoredProgram, after: Artifact | JaxContainer, settings: MigrationSettings) -> Proof:
+def _prove(before: StoredProgram, after: Artifact | JaxContainer, settings: MigrationSettings) -> EquivalenceResult:
     """Return the proof that both programs are equivalent, or why there is none."""
     # The written bytes are compared, because they are what consumers will read.
     written = bytes(after)
     kind = Kind.JAX_EXPORT if isinstance(after, JaxContainer) else Kind.PORTABLE_ARTIFACT
-    prover = Prover(**_options(settings, ("seed", "timeout", "legalize", "provider", "trusted")))
+    prover = EquivalenceChecker(**_options(settings, ("seed", "timeout", "legalize", "provider", "trusted")))
     name = before.name
     return prover.prove(before, StoredProgram.of(name, kind, written), (name, f"{name} at {settings.target}"))
 
@@ -261,9 +261,9 @@ def opened_migration(
 
 
 @contextmanager
-def _claimed(path: str, settings: MigrationSettings, *, restart: bool) -> Iterator[tuple[Claim, Journal]]:
+def _claimed(path: str, settings: MigrationSettings, *, restart: bool) -> Iterator[tuple[StoreLease, Journal]]:
     """Yield the claim of a migration behind a URL, and a temporary journal; the claim ends with the migration."""
-    claim = Claim(object_url(path), settings, restart=restart)
+    claim = StoreLease(object_url(path), settings, restart=restart)
     try:
         with Journal(None, settings, identity=(claim.key, claim.run)) as used:
             try:

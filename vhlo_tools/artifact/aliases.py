@@ -59,9 +59,9 @@ def read_calls(file: File, name: str) -> tuple[CallAliases, ...]:
     """Return all custom calls with their aliases, except those of :func:`unknown_calls`."""
     # Imported here because most programs have no custom calls.
     from vhlo_tools.aliasing import read_call
-    from vhlo_tools.bytecode import Places
+    from vhlo_tools.bytecode import SourceLocations
 
-    places, reader = Places(file, name), PlainReader(file)
+    places, reader = SourceLocations(file, name), PlainReader(file)
     found: list[CallAliases] = []
 
     def look(place: Place, values: list[int]) -> None:
@@ -137,7 +137,7 @@ def write_call_aliases(file: File, aliases: Mapping[str, Iterable[Alias]], name:
     """Replace aliases, given by path or target of calls; duplicates are written once."""
     # Imported here because most programs are only read.
     from vhlo_tools.aliasing import call_violations, encode_call
-    from vhlo_tools.bytecode import Places, change_attributes
+    from vhlo_tools.bytecode import SourceLocations, change_attributes
 
     calls = {call.path: call for call in read_calls(file, name)}
     wanted = {
@@ -151,7 +151,7 @@ def write_call_aliases(file: File, aliases: Mapping[str, Iterable[Alias]], name:
         said = replace(calls[path], aliases=each)
         if broken := call_violations(said):
             raise AliasError(f"the call of {said.target} at {path}: {broken[0].message}: {broken[0].remedy}")
-    places = Places(file, name)
+    places = SourceLocations(file, name)
 
     def write(place: Place, values: list[int]) -> None:
         if (each := wanted.get(places.path(place))) is not None:
@@ -191,9 +191,9 @@ def read_aliases(file: File, name: str = "the artifact", *, calls: bool = True, 
     if not names:
         return ProgramAliases(entry.name, declared, calls=found)
     # Imported here because most programs are read for their aliases alone.
-    from vhlo_tools.bytecode import Places
+    from vhlo_tools.bytecode import SourceLocations
 
-    parameters = read_parameters(file, entry, Places(file, name))
+    parameters = read_parameters(file, entry, SourceLocations(file, name))
     return ProgramAliases(entry.name, declared, parameters, read_results(entry), found)
 
 

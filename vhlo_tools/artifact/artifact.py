@@ -43,7 +43,7 @@ Setting = str | int | float | bool | tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Making:
+class BuildInfo:
     """How an artifact was made; nothing in it depends on the day, the machine, or the paths of files.
 
     Attributes:
@@ -61,7 +61,7 @@ class Making:
     source: str | None = None
 
 
-def given_options(defaults: Mapping[str, object], **options: object) -> dict[str, Setting]:
+def non_default_options(defaults: Mapping[str, object], **options: object) -> dict[str, Setting]:
     """Return changed options as JSON values; ``defaults`` has those other than ``None``, ``False`` or nothing."""
     found: dict[str, Setting] = {}
     for name, value in sorted(options.items()):
@@ -111,7 +111,7 @@ class Artifact:
         self.name = name
         self.findings: tuple[Finding, ...] = ()
         self.trusted = trusted
-        self.made: Making | None = None
+        self.made: BuildInfo | None = None
         self._requirements: Requirements | None = None
         _require_artifact(data, name)
         text = self.file.producer.removeprefix(ARTIFACT_PRODUCER.decode())
@@ -407,7 +407,7 @@ class Artifact:
         same.findings = tuple(findings)
         return same
 
-    def with_making(self, made: Making) -> Artifact:
+    def with_making(self, made: BuildInfo) -> Artifact:
         """Return the same artifact with what its manifest says of how it was made."""
         same = copy(self)
         same.made = made

@@ -13,9 +13,9 @@ from vhlo_tools.artifact.artifact import Artifact
 from vhlo_tools.bytecode import (
     File,
     Place,
-    Places,
     Printer,
     Region,
+    SourceLocations,
     attributes_of,
     digest,
     same_bytes,
@@ -392,7 +392,7 @@ def named_constants(
     file: File, name: str, constants: Iterable[FoundConstant]
 ) -> list[tuple[str, FoundConstant, StoredTensor]]:
     """Return constants with unique paths and with values."""
-    places, printer = Places(file, name), Printer(file)
+    places, printer = SourceLocations(file, name), Printer(file)
     tensors: dict[int, StoredTensor] = {}
     taken: set[str] = set()
     result = []

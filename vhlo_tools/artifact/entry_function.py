@@ -12,7 +12,7 @@ from vhlo_tools.errors import InvalidProgramError
 
 if TYPE_CHECKING:
     from vhlo_tools.aliasing import Plain, Shape
-    from vhlo_tools.bytecode import Block, File, Operation, Places, Value
+    from vhlo_tools.bytecode import Block, File, Operation, SourceLocations, Value
     from vhlo_tools.spec import EntryKind
 
 # Conversion of attributes of a file to plain values and back, and of its types to shapes
@@ -301,7 +301,7 @@ _RESULT: Final = "jax.result_info"
 _DEEPEST_LOCATION: Final = 16
 
 
-def read_parameters(file: File, entry: EntryFunction, places: Places) -> tuple[NamedValue, ...]:
+def read_parameters(file: File, entry: EntryFunction, places: SourceLocations) -> tuple[NamedValue, ...]:
     """Return the names of arguments, and their locations in the user's source."""
     block = entry.body
     # A declaration has no arguments with locations.

@@ -12,7 +12,7 @@ from os import PathLike
 from typing import Any, Final
 
 from vhlo_tools.aliasing import Alias, Donor
-from vhlo_tools.artifact.artifact import Artifact, Making, other_dialects
+from vhlo_tools.artifact.artifact import Artifact, BuildInfo, other_dialects
 from vhlo_tools.artifact.constants import list_constants
 from vhlo_tools.artifact.jax_container import JaxContainer
 from vhlo_tools.documents import read_json
@@ -172,10 +172,10 @@ class Manifest:
     donors: tuple[Donor, ...]
     constants: tuple[ConstantDigest, ...]
     tool: str
-    made: Making | None = None
+    made: BuildInfo | None = None
 
     @classmethod
-    def of(cls, held: Held, *, made: Making | None = None) -> Manifest:
+    def of(cls, held: Held, *, made: BuildInfo | None = None) -> Manifest:
         """Return the manifest of an artifact or of a jax.export file.
 
         >>> import vhlo_tools as vt

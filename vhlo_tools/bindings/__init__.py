@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         missing_part,
         provider_of,
     )
-    from vhlo_tools.bindings.toolbox import FilePosition, Remark, Toolbox
+    from vhlo_tools.bindings.toolbox import FilePosition, MlirSession, Remark
     from vhlo_tools.bindings.xla import XlaFailure
     from vhlo_tools.bindings.xla_client import (
         CALLBACK_TARGET,

@@ -56,7 +56,7 @@ class Remark:
     notes: tuple[Remark, ...] = ()
 
 
-class Toolbox:
+class MlirSession:
     def __init__(self, provider: Provider) -> None:
         self.provider = provider
 

@@ -107,7 +107,7 @@ class _NoJax:
 _NO_JAX = _NoJax()
 
 
-class WithoutJax:
+class BlockedJax:
     """A context manager that prevents jaxlib from importing jax in this thread, unless jax is already imported.
 
     It is a class, and not a generator, for speed: each run of a program enters it several times.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from weakref import ref
 
 from vhlo_tools.bindings.providers import get_provider, missing_part
-from vhlo_tools.bindings.xla import WithoutJax, XlaFailure, allowing_jax
+from vhlo_tools.bindings.xla import BlockedJax, XlaFailure, allowing_jax
 from vhlo_tools.errors import EngineError, MissingExtraError, ProviderError
 from vhlo_tools.records import dataclass
 from vhlo_tools.system import after_fork
@@ -120,7 +120,7 @@ class XlaArray(Protocol):
         """Return descriptions of other references to its memory."""
 
 
-class XlaCall(WithoutJax):
+class XlaCall(BlockedJax):
     """A context manager for calls into jaxlib: without jax, and with failures raised as :class:`XlaFailure`."""
 
     __slots__ = ()
@@ -150,12 +150,12 @@ class DeviceArray:
 
     @property
     def address(self) -> int:
-        with WithoutJax():
+        with BlockedJax():
             return int(self._array.unsafe_buffer_pointer())
 
     def view(self) -> np.ndarray[Any, Any]:
         """Return the values, read-only: as a view of device memory, or as a copy for element types that XLA packs."""
-        with WithoutJax():
+        with BlockedJax():
             array, copied = self._array._single_device_array_to_np_array_did_copy()
         if copied:
             array.flags.writeable = False
@@ -406,7 +406,7 @@ def register_lapack() -> frozenset[str]:
         raise MissingExtraError(
             "LAPACK custom calls use the LAPACK of scipy, which is not installed: install vhlo-tools[scipy]"
         )
-    with WithoutJax():
+    with BlockedJax():
         lapack = import_module("jaxlib.lapack")
         for platform, routines in lapack.registrations().items():
             for target, function, version in routines:

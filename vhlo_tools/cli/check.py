@@ -36,7 +36,7 @@ from vhlo_tools.spec import Feature, explanation_of, known_explanations, known_f
 
 if TYPE_CHECKING:
     from vhlo_tools.files import Buffer
-    from vhlo_tools.gate import Answer, Baseline, Levels, Listing, Renderer, Scope, Settings
+    from vhlo_tools.gate import Baseline, Levels, Listing, ProgramResult, Renderer, Scope, Settings
 
 #: The folder of findings of earlier runs, in the folder of the settings.
 _CACHE: Final = ".vhlo-cache"
@@ -286,8 +286,8 @@ def _report(
         listed = [] if found is not None else list(listing)
         files = found or [each.path for each in listed]
         scope = replace(gate.scope(files), **looks)
-        if brief and found is None and gate.is_brief(listed):
-            return write(scope, gate.brief_answers(listed))
+        if brief and found is None and gate.fits_inline(listed):
+            return write(scope, gate.check_inline(listed))
         # Imported here because a brief run does without.
         from vhlo_tools.gate import FindingsCache
 
@@ -308,7 +308,7 @@ def _written(
     renderer: Renderer,
     output: str | None,
     scope: Scope,
-    answers: Iterator[Answer],
+    answers: Iterator[ProgramResult],
     listing: Listing | None = None,
 ) -> Summary:
     summary = Summary()
@@ -330,7 +330,7 @@ def _written(
     return summary
 
 
-def _advancing(answers: Iterable[Answer], progress: Progress, files: Listing | None) -> Iterator[Answer]:
+def _advancing(answers: Iterable[ProgramResult], progress: Progress, files: Listing | None) -> Iterator[ProgramResult]:
     """Report progress, for which every file counts the same."""
     for answer in answers:
         yield answer

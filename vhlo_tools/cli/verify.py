@@ -140,7 +140,7 @@ def verify(
             raise click.UsageError(
                 "-i, --engines, --handler and --bisect are for two programs: for stores, leave them out"
             )
-        prover = api.Prover(drawing.seed, drawing=drawing, **running)
+        prover = api.EquivalenceChecker(drawing.seed, drawing=drawing, **running)
         return verify_stores(
             source, after, prover, exclude=exclude, jobs=jobs, dask=dask, output_format=output_format, output=output
         )

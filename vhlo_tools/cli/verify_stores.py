@@ -79,7 +79,7 @@ def are_stores(before: str, after: str) -> bool:
 def verify_stores(
     before: str,
     after: str,
-    prover: api.Prover,
+    prover: api.EquivalenceChecker,
     *,
     exclude: tuple[str, ...],
     jobs: int | None,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from vhlo_tools.compat.survey import Survey
+from vhlo_tools.compat.survey import FeatureScan
 from vhlo_tools.compat.targets import NO_EXPANSIONS, expansion_flag
 from vhlo_tools.compat.uses import custom_call_notes
 from vhlo_tools.findings import NEWER_THAN_DATA, Finding
@@ -104,7 +104,7 @@ class Requirements:
         newest = newest_version()
         # Anything unspecified is newer than the specification.
         self._future = max(version.minor_release, Version(f"{newest.major}.{newest.minor + 1}.0"))
-        self._survey = Survey(file, self._future, name)
+        self._survey = FeatureScan(file, self._future, name)
 
     @property
     def is_newer_than_data(self) -> bool:
@@ -181,7 +181,7 @@ class Requirements:
     def _reach(self, blocking: list[Use]) -> Version:
         reached = self._future
         for entry in reversed(known_versions()):
-            if any(use.matters_at(entry.version) for use in blocking):
+            if any(use.is_new_for(entry.version) for use in blocking):
                 break
             reached = entry.version
         return reached
@@ -211,7 +211,7 @@ class Requirements:
         newer = self._newer_than_data(target)
         if not self._survey.may_matter_at(target):
             return newer
-        uses = [use for use in self._survey.written if use.matters_at(target)]
+        uses = [use for use in self._survey.written if use.is_new_for(target)]
         refused = {use.feature for use in uses if use.level == "error"}
         kept = [use for use in uses if use.level == "error" or use.feature not in refused]
         return _sorted([*(self._finding(use, target, tried) for use in kept), *newer])
@@ -276,7 +276,7 @@ class Requirements:
     def contradiction(self) -> Finding | None:
         """A warning if the contents are newer than the version in the header."""
         # Most files are no newer than their header by their tables alone, and need no traversal to tell.
-        since = max(self._survey.newest_possible, self._bytecode_since)
+        since = max(self._survey.max_introduced, self._bytecode_since)
         if since <= self._header.minor_release or self.readable_since <= self._header.minor_release:
             return None
         return Finding(

@@ -11,7 +11,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from vhlo_tools.bytecode import Block, File, Head, Operation, Place, Places, blocks_in, heads_in, program_name, visit
+from vhlo_tools.bytecode import (
+    Block,
+    File,
+    Head,
+    Operation,
+    Place,
+    SourceLocations,
+    blocks_in,
+    heads_in,
+    program_name,
+    visit,
+)
 from vhlo_tools.compat.uses import Found, Introductions, Name, OpFacts, OpUses, Use, facts_of, use_of
 from vhlo_tools.findings import SourceLocation
 from vhlo_tools.records import dataclass
@@ -38,7 +49,7 @@ class _Counted:
 _Counts = dict[tuple[Use, str | None, str | None, SourceLocation | None], _Counted]
 
 
-class Survey:
+class FeatureScan:
     """The uses in a file, found on demand; ``future`` is the introduction of anything unspecified."""
 
     def __init__(self, file: File, future: Version, name: str) -> None:
@@ -48,7 +59,7 @@ class Survey:
         self._oldest = minimum_version()
         self._introductions = Introductions(file, future)
         self._ops = OpUses(file, future, self._introductions)
-        self._places = Places(file, name)
+        self._places = SourceLocations(file, name)
         self._found: dict[tuple[object, ...], Found] = {}
         self._by_location: dict[int, Found] = {}
         self._counts: tuple[_Counts, _Counts] = ({}, {})
@@ -146,7 +157,7 @@ class Survey:
         return written, read
 
     @cached_property
-    def newest_possible(self) -> Version:
+    def max_introduced(self) -> Version:
         """A version that nothing in the file is newer than, judging by the tables alone.
 
         A use begins with a type, an attribute, a case or an encoding in the tables, with a version of its op up to that
@@ -177,11 +188,11 @@ class Survey:
 
     def may_matter_at(self, version: Version) -> bool:
         """Whether anything in :attr:`written` matters at ``version``, without determining places."""
-        if self.newest_possible <= version.minor_release:
+        if self.max_introduced <= version.minor_release:
             return False
         others = (name for name in self.names if name.kind in ("encoding", "dialect"))
         return any(name.since > version.minor_release for name in others) or any(
-            use.matters_at(version) for use in self.summary[0]
+            use.is_new_for(version) for use in self.summary[0]
         )
 
     def needs(self, op: Operation, operands: Sequence[int]) -> tuple[Use, ...]:

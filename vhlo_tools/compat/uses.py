@@ -8,7 +8,17 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from vhlo_tools.bytecode import File, Place, Places, attributes_of, decode_entry, entry_name, heads_in, table_of, visit
+from vhlo_tools.bytecode import (
+    File,
+    Place,
+    SourceLocations,
+    attributes_of,
+    decode_entry,
+    entry_name,
+    heads_in,
+    table_of,
+    visit,
+)
 from vhlo_tools.errors import InvalidProgramError
 from vhlo_tools.findings import Finding, FindingKind, Level, SourceLocation
 from vhlo_tools.records import dataclass
@@ -121,7 +131,7 @@ def custom_call_notes(file: File, name: str) -> list[Finding]:
     ops = {index for index, version in calls if find_op_version(version) is not None}
     if not ops:
         return []
-    places = Places(file, name)
+    places = SourceLocations(file, name)
     found: dict[Finding, Finding] = {}
 
     def note(place: Place, values: list[int]) -> None:
@@ -366,7 +376,7 @@ class Use:
     read_since: Version | None = None  # first patch release of an older version whose readers accept it
     unknown: bool = False  # the specification lacks it; ``since`` is the newest possible introduction
 
-    def matters_at(self, version: Version) -> bool:
+    def is_new_for(self, version: Version) -> bool:
         """Whether it excludes the program from ``version``."""
         return self.floor <= version.minor_release < self.since
 

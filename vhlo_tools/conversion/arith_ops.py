@@ -15,7 +15,7 @@ from vhlo_tools.conversion.patterns import Build
 from vhlo_tools.conversion.rewriter import MatchFailure, Rewriter
 
 #: Ops with an equivalent in StableHLO on operands of the same type.
-_TWINS: Final = {
+_ONE_TO_ONE: Final = {
     "arith.addf": "add",
     "arith.addi": "add",
     "arith.andi": "and",
@@ -110,7 +110,7 @@ def _twin(rewriter: Rewriter) -> Sequence[Any]:
     name = str(rewriter.op.name)
     if name.partition(".")[2] in _NOT_ON_BOOLEANS and rewriter.is_integer(rewriter.op.results[0].type, 1):
         raise MatchFailure("arithmetic on i1")
-    return [rewriter.make(f"stablehlo.{_TWINS[name]}", rewriter.operands(), rewriter.result_type())]
+    return [rewriter.make(f"stablehlo.{_ONE_TO_ONE[name]}", rewriter.operands(), rewriter.result_type())]
 
 
 def chlo_twin(rewriter: Rewriter) -> Sequence[Any]:
@@ -200,7 +200,7 @@ def _compare_floats(rewriter: Rewriter) -> Sequence[Any]:
 
 #: The patterns for ops of `arith` and `math`.
 ARITHMETIC: Final[dict[str, Build]] = {
-    **dict.fromkeys(_TWINS, _twin),
+    **dict.fromkeys(_ONE_TO_ONE, _twin),
     **dict.fromkeys(_UNSIGNED_TWINS, _unsigned_twin),
     **{f"math.{name}": chlo_twin for name in _IN_CHLO},
     **{f"arith.{name}": _conversion for name in _CONVERSIONS},

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 from vhlo_tools.files import is_url
 from vhlo_tools.gate.examination import Examination, Examiner, Task
 from vhlo_tools.gate.findings_cache import FindingsCache, context_digest
-from vhlo_tools.stores import AnyExecutor, Workers, in_batches, waiting_results, work_in_order, work_through
+from vhlo_tools.stores import AnyExecutor, Workers, in_batches, map_ordered, map_unordered, waiting_results
 
 if TYPE_CHECKING:
-    from vhlo_tools.gate.report_model import Question
+    from vhlo_tools.gate.report_model import CheckTarget
 
 # Examinations of many programs: from the cache, in this process or in several, always in the order of the programs
 
@@ -35,7 +35,7 @@ class Examinations:
         self._examiner = examiner
         self._cache = cache
         self._jobs = jobs
-        self._contexts: dict[tuple[tuple[Question, ...], bool], bytes] = {}
+        self._contexts: dict[tuple[tuple[CheckTarget, ...], bool], bytes] = {}
         # The time that this process has worked, and on how many programs.
         self._spent = 0.0
         self._worked = 0
@@ -81,7 +81,7 @@ class Examinations:
         with Workers(jobs=self._jobs) as workers:
             line = _Line(waiting_results(workers))
             batches = self._batches(requests, line)
-            for batch, results in work_through(workers, self._examiner, batches, may_begin=line.has_room):
+            for batch, results in map_unordered(workers, self._examiner, batches, may_begin=line.has_room):
                 found: Sequence[Examination | None] = results or [None] * len(batch)
                 for task, result in zip(batch, found, strict=True):
                     self._take(line, task.number, result)
@@ -191,7 +191,7 @@ class DistributedExaminations:
     def of(self, requests: Iterable[Task]) -> Iterator[Examination]:
         with Workers(self._executor) as workers:
             tasks = in_batches(self._tasks(requests), workers, size_of=_size_of, found=lambda: self._found)
-            for task, result in work_in_order(workers, self._examiner, tasks):
+            for task, result in map_ordered(workers, self._examiner, tasks):
                 yield from self._done_before(task.number)
                 yield crashed(task.name) if result is None else result
         yield from self._done_before(self._found)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from vhlo_tools.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from vhlo_tools.stores.claim import Claim
+    from vhlo_tools.stores.claim import StoreLease
     from vhlo_tools.stores.comparison import VERIFICATION_TABLE, PairRecord, PairStatus, PairSummary
     from vhlo_tools.stores.journal import Journal, journal_path
     from vhlo_tools.stores.members import (
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     )
     from vhlo_tools.stores.migration import Migration
     from vhlo_tools.stores.migration_records import MIGRATION_TABLE, MigrationRecord, MigrationSummary, Status
-    from vhlo_tools.stores.migration_settings import MigrationSettings, Proof, StoredProgram, Tools
+    from vhlo_tools.stores.migration_settings import EquivalenceResult, MigrationSettings, StoredProgram, Tools
     from vhlo_tools.stores.pairs import Pair, Pairs
     from vhlo_tools.stores.results_summary import ResultsSummary, summarize_results
-    from vhlo_tools.stores.scheduling import in_batches, waiting_results, work_in_order, work_through
+    from vhlo_tools.stores.scheduling import in_batches, map_ordered, map_unordered, waiting_results
     from vhlo_tools.stores.tables import (
         FINDINGS,
         CellKind,

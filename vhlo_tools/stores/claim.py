@@ -1,4 +1,4 @@
-"""Claim of a migration on a store behind a URL: an object beside the programs, which every client finds.
+"""Lease of a migration on a store behind a URL: an object beside the programs, which every client finds.
 
 It holds the settings of the migration and the key by which objects name it, so that another client can resume, and the
 time at which its client was last at work, so that no two work at the same time. A thread renews that time, because a
@@ -43,8 +43,8 @@ class _Claimed(msgspec.Struct, frozen=True):
     seen: float  # time of last work, in seconds since 1970
 
 
-class Claim:
-    """Claim of one run of a migration, kept by a thread until it ends.
+class StoreLease:
+    """Lease of one run of a migration, kept by a thread until it ends.
 
     ``folder`` is the prefix of the store, or the URL of the object itself. ``restart`` begins another migration, but
     not while a client is at work.

@@ -472,7 +472,7 @@ def _task(row: tuple[Any, ...]) -> Task:
 def journal_path(settings: MigrationSettings) -> str:
     """Return the path of a journal: with its results, or in the folder of the first path of the migration.
 
-    For a store behind a URL, it is the URL of the claim: see :class:`~vhlo_tools.stores.claim.Claim`.
+    For a store behind a URL, it is the URL of the claim: see :class:`~vhlo_tools.stores.claim.StoreLease`.
     """
     folder = settings.output_dir or base_of(settings.paths[0])
     if is_url(folder):

@@ -18,7 +18,7 @@ from vhlo_tools.stores.migration_files import found_at, remove_forsaken, remove_
 from vhlo_tools.stores.migration_records import MigrationRecord, Status
 from vhlo_tools.stores.migration_settings import MigrationSettings, Tools
 from vhlo_tools.stores.migration_work import CHANGED, PreparedFile, Work, backup_reason
-from vhlo_tools.stores.scheduling import chunked, in_batches, work_through
+from vhlo_tools.stores.scheduling import chunked, in_batches, map_unordered
 from vhlo_tools.stores.workers import Workers
 
 _FOUND_AT_ONCE: Final = 512
@@ -109,7 +109,7 @@ class Migration:
 
     def _worked(self, workers: Workers, work: Work, tasks: Iterator[Task]) -> Iterator[MigrationRecord]:
         batches = in_batches(tasks, workers, size_of=lambda task: task.found.size, found=lambda: self.files)
-        for batch, results in work_through(workers, work, batches, lost=self._remove_parts, check=self._check):
+        for batch, results in map_unordered(workers, work, batches, lost=self._remove_parts, check=self._check):
             if results is None:
                 results = [PreparedFile(self._unread(task, "failed", _CRASHED)) for task in batch]
             records = self._put(list(zip(batch, results, strict=True)))

@@ -71,7 +71,7 @@ def _absolute(path: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class EquivalenceResult:
     """The outcome of comparing two programs."""
 
     #: The same program would run; both were run and agree within the tolerance; do not; or they cannot be run.
@@ -110,6 +110,6 @@ class Tools:
     #: findings that prevent the migration, and others
     blocking: Callable[[StoredProgram, MigrationSettings], Sequence[Finding]]
     #: compares a program with the result of ``move``
-    prove: Callable[[StoredProgram, Artifact | JaxContainer, MigrationSettings], Proof]
+    prove: Callable[[StoredProgram, Artifact | JaxContainer, MigrationSettings], EquivalenceResult]
     #: findings of real releases that do not read the artifacts at the target version
     refused: Callable[[Sequence[Artifact], MigrationSettings], Sequence[Finding]]

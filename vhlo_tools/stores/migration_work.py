@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.artifact import (
     Artifact,
+    BuildInfo,
     JaxContainer,
-    Making,
     Manifest,
     container_findings,
     find_manifest,
-    given_options,
     manifest_finding,
+    non_default_options,
 )
 from vhlo_tools.errors import (
     AliasError,
@@ -294,7 +294,7 @@ class Work:
         if find_manifest(source) is None:
             return None
         settings = self.settings
-        given = given_options(
+        given = non_default_options(
             {"legalize": True},
             allow_other_dialects=settings.allow_other_dialects,
             legalize=settings.legalize,
@@ -302,7 +302,7 @@ class Work:
             allow_relaxed=settings.allow_relaxed,
             allow_signature_change=settings.allow_signature_change,
         )
-        made = Making("migrate", str(settings.target), None, given, record.digest)
+        made = BuildInfo("migrate", str(settings.target), None, given, record.digest)
         return Manifest.of(join(chunks), made=made).encode()
 
 

@@ -60,7 +60,7 @@ _R = TypeVar("_R")
 _ASKED: Final = 1.0
 
 
-def work_through(
+def map_unordered(
     workers: Workers,
     function: Callable[[Sequence[_T]], Sequence[_R]],
     batches: Iterable[Sequence[_T]],
@@ -214,7 +214,7 @@ class _OfItems(Generic[_T, _R]):
         return self.function([item for _, item in batch])
 
 
-def work_in_order(
+def map_ordered(
     workers: Workers, function: Callable[[Sequence[_T]], Sequence[_R]], batches: Iterable[Sequence[_T]]
 ) -> Iterator[tuple[_T, _R | None]]:
     """Call ``function`` with every batch, and yield each item with its result, in the order of the items.
@@ -234,7 +234,7 @@ def work_in_order(
             yield some
 
     may_begin = lambda: begun - yielded < limit  # noqa: E731
-    for batch, results in work_through(workers, _OfItems(function), numbered(), may_begin=may_begin):
+    for batch, results in map_unordered(workers, _OfItems(function), numbered(), may_begin=may_begin):
         found: Sequence[_R | None] = [None] * len(batch) if results is None else results
         done.update((number, (item, result)) for (number, item), result in zip(batch, found, strict=True))
         while yielded in done:

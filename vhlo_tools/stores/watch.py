@@ -16,7 +16,7 @@ from vhlo_tools.files import SET_ASIDE, Kind, place, read_bytes, recognise
 from vhlo_tools.records import dataclass
 from vhlo_tools.spec import WindowName, known_versions, newest_version
 from vhlo_tools.stores.members import IN_PLACE, files_of
-from vhlo_tools.stores.scheduling import chunked, work_through
+from vhlo_tools.stores.scheduling import chunked, map_unordered
 from vhlo_tools.stores.tables import Column, ListOf, StructOf, Table
 from vhlo_tools.stores.windows import ReadingReleases, ends_of, jax_readers, readers_since, written_on
 from vhlo_tools.version import Version
@@ -131,7 +131,7 @@ def watch_store(
         database.execute("CREATE TABLE files (id INTEGER PRIMARY KEY, path BLOB UNIQUE, leaves TEXT, file TEXT)")
         insert = "INSERT OR IGNORE INTO files (path, leaves, file) VALUES (?, ?, ?)"
         members = (each for path in paths for each in files_of(path, (*SET_ASIDE, *exclude)))
-        for some, read in work_through(workers, _Reading(today, tuple(windows)), chunked(members, _BATCH)):
+        for some, read in map_unordered(workers, _Reading(today, tuple(windows)), chunked(members, _BATCH)):
             for seen in read if read is not None else [StoreFile(path, error=_DIED) for path in some]:
                 leaves = seen.leaves(windows)
                 row = (os.fsencode(seen.path), leaves and str(leaves[1]), json.dumps(_as_json(seen)))

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from vhlo_tools.bindings import FilePosition, Operation, Toolbox, elements_of, functions_of
+from vhlo_tools.bindings import FilePosition, MlirSession, Operation, elements_of, functions_of
 from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.execution import (
     ArgumentType,
@@ -57,7 +57,7 @@ class Interpretation:
     """The evaluation of a module, which is rewritten; ``write`` receives the text that the program prints."""
 
     def __init__(
-        self, toolbox: Toolbox, module: Any, name: str, probes: ProbeFolder, write: Callable[[str], None]
+        self, toolbox: MlirSession, module: Any, name: str, probes: ProbeFolder, write: Callable[[str], None]
     ) -> None:
         self._toolbox = toolbox
         self._module = module

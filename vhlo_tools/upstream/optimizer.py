@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from vhlo_tools.bindings import Toolbox
+from vhlo_tools.bindings import MlirSession
 from vhlo_tools.upstream.arguments import Arguments, Option, UsageError, help_text, parse_arguments
 from vhlo_tools.upstream.guard import note
 from vhlo_tools.upstream.own_passes import prepare
@@ -59,7 +59,7 @@ def run_opt(arguments: Sequence[str], streams: Streams, *, program: str = "vhlo 
 
 
 class _Optimizer:
-    def __init__(self, toolbox: Toolbox, streams: Streams, program: str) -> None:
+    def __init__(self, toolbox: MlirSession, streams: Streams, program: str) -> None:
         self._toolbox = toolbox
         self._streams = streams
         self._program = program

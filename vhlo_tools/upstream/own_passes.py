@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from vhlo_tools.bindings import Toolbox, inline_calls, location_kind
+from vhlo_tools.bindings import MlirSession, inline_calls, location_kind
 from vhlo_tools.records import dataclass
 from vhlo_tools.upstream.arguments import UsageError, truth_of
 
@@ -25,7 +25,7 @@ class ReimplementedPass:
     description: str
     #: With their defaults; None if the library has a pass of the same name, which accepts the options and is run next.
     options: Mapping[str, str] | None
-    run: Callable[[Toolbox, Any, Mapping[str, str]], None]
+    run: Callable[[MlirSession, Any, Mapping[str, str]], None]
 
     def options_of(self, text: str) -> dict[str, str]:
         options = dict(self.options or {})
@@ -43,7 +43,7 @@ class ReimplementedPass:
         return options
 
 
-def _reconcile(toolbox: Toolbox, module: Any, _: Mapping[str, str]) -> None:
+def _reconcile(toolbox: MlirSession, module: Any, _: Mapping[str, str]) -> None:
     casts = [op for op in toolbox.provider.walk(module) if str(op.name) == _CAST]
     for op in casts:
         origin: Any = op.operands[0].owner if len(op.operands) else None
@@ -65,7 +65,7 @@ def _is_cast(owner: Any) -> bool:
     return hasattr(owner, "operands") and str(owner.name) == _CAST
 
 
-def _instrument(toolbox: Toolbox, module: Any, options: Mapping[str, str]) -> None:
+def _instrument(toolbox: MlirSession, module: Any, options: Mapping[str, str]) -> None:
     """Insert a probe after each op with static tensor results, except constants."""
     ir = toolbox.provider.ir
     by_name = options["useDebugInfo"] == "true"
@@ -93,7 +93,7 @@ def _instrument(toolbox: Toolbox, module: Any, options: Mapping[str, str]) -> No
             result.replace_all_uses_except(probe.results[0], probe)
 
 
-def _inline(toolbox: Toolbox, module: Any, _: Mapping[str, str]) -> None:
+def _inline(toolbox: MlirSession, module: Any, _: Mapping[str, str]) -> None:
     """Inline function calls.
 
     The provider's own pass simplifies functions and erases unused ones, but it inlines nothing: the interface for
@@ -109,7 +109,7 @@ def _is_probed(ir: Any, type_: Any) -> bool:
     return isinstance(element, ir.IntegerType | ir.FloatType | ir.ComplexType)
 
 
-def prepare(toolbox: Toolbox, operation: Any, pipeline: str) -> bool:
+def prepare(toolbox: MlirSession, operation: Any, pipeline: str) -> bool:
     """Rewrite, in place, ops that passes of the library handle incorrectly; return whether these passes can run."""
     if _CHLO not in pipeline:
         return True

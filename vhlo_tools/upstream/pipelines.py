@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from vhlo_tools.bindings import Toolbox
+from vhlo_tools.bindings import MlirSession
 from vhlo_tools.records import dataclass
 from vhlo_tools.upstream.arguments import UsageError
 from vhlo_tools.upstream.own_passes import OWN_PASSES, ReimplementedPass
@@ -156,7 +156,7 @@ class Stage:
 
 
 class Passes:
-    def __init__(self, toolbox: Toolbox) -> None:
+    def __init__(self, toolbox: MlirSession) -> None:
         self._toolbox = toolbox
 
     def includes(self, name: str) -> bool:
@@ -287,7 +287,7 @@ def known_passes() -> list[str]:
     return [name for group in described_passes().values() for name in group]
 
 
-def list_passes(toolbox: Toolbox) -> str:
+def list_passes(toolbox: MlirSession) -> str:
     lines = []
     for title, group in described_passes().items():
         entries = []
@@ -305,7 +305,7 @@ def _own_options(name: str) -> str:
     return " ".join(f"{key}={value}" for key, value in own.options.items()) if own and own.options else ""
 
 
-def _options(toolbox: Toolbox, name: str) -> str | None:
+def _options(toolbox: MlirSession, name: str) -> str | None:
     """Return the options with their defaults; ``None`` if the provider lacks the pass."""
     # With the name of an op as anchor, passes for other ops are rejected; `any` accepts all passes.
     said = toolbox.described(f"any({name})")

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from vhlo_tools.bindings import Context, Toolbox
+from vhlo_tools.bindings import Context, MlirSession
 from vhlo_tools.errors import InvalidProgramError
 from vhlo_tools.execution import ArgumentType, Stepper, TupleType, parse_tensor_type, parse_value_type
 from vhlo_tools.program import load_program
@@ -22,7 +22,7 @@ _AT_ONCE: Final = 64
 Array = np.ndarray[Any, Any]
 
 
-def array_of(toolbox: Toolbox, attribute: str, type_: str) -> Array | None:
+def array_of(toolbox: MlirSession, attribute: str, type_: str) -> Array | None:
     """Return the elements of a dense attribute; ``None`` if its type is not valid for values of programs.
 
     The attribute is text, as MLIR prints it, because the bindings have none with complex elements.
@@ -35,7 +35,7 @@ def array_of(toolbox: Toolbox, attribute: str, type_: str) -> Array | None:
     return np.asarray(array)
 
 
-def value_text(toolbox: Toolbox, context: Context, value: Any, type_: str, *, dense: bool = False) -> str:
+def value_text(toolbox: MlirSession, context: Context, value: Any, type_: str, *, dense: bool = False) -> str:
     """Format a value: a tensor, ``None`` for a token, or the elements of a tuple.
 
     Sources, in addition to those of tensors: ``Tuple::print`` in ``stablehlo/reference/Value.cpp`` and ``Token::print``
@@ -51,19 +51,19 @@ def value_text(toolbox: Toolbox, context: Context, value: Any, type_: str, *, de
     return (dense_text if dense else tensor_text)(toolbox, context, value, type_)
 
 
-def tensor_text(toolbox: Toolbox, context: Context, array: Array, type_: str) -> str:
+def tensor_text(toolbox: MlirSession, context: Context, array: Array, type_: str) -> str:
     """``type_`` is as MLIR prints it, and may have a dynamic shape."""
     texts = iter(elements_of(toolbox, context, array, type_, "[{}, {}]"))
     return f"{_static(type_, array)} {{{_nested(texts, array.shape, ())}}}"
 
 
-def dense_text(toolbox: Toolbox, context: Context, array: Array, type_: str) -> str:
+def dense_text(toolbox: MlirSession, context: Context, array: Array, type_: str) -> str:
     texts = elements_of(toolbox, context, array, type_, "({},{})")
     body = texts[0] if texts and len(set(texts)) == 1 else _listed(iter(texts), array.shape) if array.size else ""
     return f"dense<{body}> : {_static(type_, array)}"
 
 
-def elements_of(toolbox: Toolbox, context: Context, array: Array, type_: str, pair: str) -> list[str]:
+def elements_of(toolbox: MlirSession, context: Context, array: Array, type_: str, pair: str) -> list[str]:
     """Format each element as MLIR prints it; ``pair`` is the format of a complex number, with both of its parts."""
     flat = np.ascontiguousarray(array).reshape(-1)
     element = parse_tensor_type(type_).storage
@@ -74,7 +74,7 @@ def elements_of(toolbox: Toolbox, context: Context, array: Array, type_: str, pa
     return _printed(toolbox, context, flat, element)
 
 
-def _printed(toolbox: Toolbox, context: Context, flat: Array, element: str) -> list[str]:
+def _printed(toolbox: MlirSession, context: Context, flat: Array, element: str) -> list[str]:
     ir = toolbox.provider.ir
     type_ = ir.Type.parse(element, context)
     texts: list[str] = []

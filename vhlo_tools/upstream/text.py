@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from vhlo_tools.bindings import FilePosition, Toolbox, location_kind, relocate_arguments
+from vhlo_tools.bindings import FilePosition, MlirSession, location_kind, relocate_arguments
 from vhlo_tools.upstream.arguments import Arguments, Option
 from vhlo_tools.upstream.sources import SourceText, as_file
 from vhlo_tools.upstream.tool import Job
@@ -20,7 +20,7 @@ _UNREGISTERED: Final = (
 )
 
 
-def parse(toolbox: Toolbox, job: Job, *, is_single: bool = False) -> Any | None:
+def parse(toolbox: MlirSession, job: Job, *, is_single: bool = False) -> Any | None:
     """Return ``None`` after an error, which was emitted; ``is_single`` leaves out the module around an op."""
     source, context = job.source, job.context
     data = None
@@ -54,7 +54,7 @@ def parse(toolbox: Toolbox, job: Job, *, is_single: bool = False) -> Any | None:
     return operation
 
 
-def _name(toolbox: Toolbox, operation: Any, path: str, name: str) -> None:
+def _name(toolbox: MlirSession, operation: Any, path: str, name: str) -> None:
     """Replace ``path`` with ``name`` in locations."""
     ir = toolbox.provider.ir
 
@@ -74,7 +74,7 @@ def _place(source: SourceText, position: int) -> FilePosition:
     return FilePosition(source.name, before.count("\n") + 1, position - before.rfind("\n"))
 
 
-def _is_good(toolbox: Toolbox, operation: Any, lenient: bool) -> bool:
+def _is_good(toolbox: MlirSession, operation: Any, lenient: bool) -> bool:
     """Return whether ops of ``check`` are valid, and all others registered; emit an error for the first that is not.
 
     ``lenient`` means that unregistered ops were accepted only because of ``check``.

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from vhlo_tools.bindings import Context, FilePosition, Remark, Toolbox, get_provider
+from vhlo_tools.bindings import Context, FilePosition, MlirSession, Remark, get_provider
 from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.records import dataclass
 from vhlo_tools.upstream.arguments import Arguments, Option, UsageError
@@ -154,7 +154,7 @@ def _renamed(remark: Remark, job: Job) -> Remark:
 
 
 def process(
-    toolbox: Toolbox,
+    toolbox: MlirSession,
     arguments: Arguments,
     streams: Streams,
     work: Callable[[Job], bool],
@@ -210,7 +210,7 @@ def _parts(whole: SourceText, arguments: Arguments, streams: Streams, *, in_plac
 
 
 def has_answered(
-    toolbox: Toolbox,
+    toolbox: MlirSession,
     arguments: Arguments,
     streams: Streams,
     manual: Callable[[bool], str],
@@ -237,10 +237,10 @@ def has_answered(
     return False
 
 
-def reported(program: str, streams: Streams, run: Callable[[Toolbox], int]) -> int:
+def reported(program: str, streams: Streams, run: Callable[[MlirSession], int]) -> int:
     """Run a program, and report errors on stderr; the exit code of every error is 1, as in upstream's programs."""
     try:
-        return run(Toolbox(get_provider()))
+        return run(MlirSession(get_provider()))
     except (UsageError, VhloToolsError) as error:
         streams.say(f"{program}: {error}\n")
     except BrokenPipeError:

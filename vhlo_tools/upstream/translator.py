@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from vhlo_tools.bindings import Toolbox
+from vhlo_tools.bindings import MlirSession
 from vhlo_tools.upstream.arguments import Arguments, Option, UsageError, help_text, parse_arguments
 from vhlo_tools.upstream.guard import note
 from vhlo_tools.upstream.sources import STANDARD, SourceText
@@ -48,7 +48,7 @@ def run_translate(arguments: Sequence[str], streams: Streams, *, program: str = 
 
 
 class _Translator:
-    def __init__(self, toolbox: Toolbox, streams: Streams, program: str) -> None:
+    def __init__(self, toolbox: MlirSession, streams: Streams, program: str) -> None:
         self._toolbox = toolbox
         self._streams = streams
         self._program = program

@@ -8,7 +8,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from vhlo_tools.artifact import Artifact, Describer
-from vhlo_tools.bytecode import Frame, Operation, Places, Region, attributes_of, program_name, without_collection
+from vhlo_tools.bytecode import (
+    Frame,
+    Operation,
+    Region,
+    SourceLocations,
+    attributes_of,
+    program_name,
+    without_collection,
+)
 from vhlo_tools.printable import printable
 from vhlo_tools.spec import find_op, find_op_version, minimum_version
 from vhlo_tools.viewing.columns import Columns
@@ -58,7 +66,7 @@ class ProgramGraph:
         self._file = artifact.file
         with without_collection():
             self.columns: Columns = Columns(self._file.program)
-        self._places = Places(self._file, artifact.name)
+        self._places = SourceLocations(self._file, artifact.name)
         self._names = [_op_name(self._file.op_name(index)) for index in range(len(self._file.dialects.ops))]
         self._describer = Describer.of_one(self._file)
         # By kinds of ops.

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from vhlo_tools.stores import Workers, in_batches, scheduling as ordering, waiting_results, work_in_order
+from vhlo_tools.stores import Workers, in_batches, map_ordered, scheduling as ordering, waiting_results
 
 
 def doubled(batch: Sequence[int]) -> list[int]:
@@ -19,7 +19,7 @@ def doubled(batch: Sequence[int]) -> list[int]:
 def test_results_come_in_the_order_of_the_items(jobs: int | None) -> None:
     with Workers(jobs=jobs) as workers:
         batches = in_batches(range(500), workers, size_of=lambda each: 1, found=lambda: 500)
-        assert list(work_in_order(workers, doubled, batches)) == [(each, 2 * each) for each in range(500)]
+        assert list(map_ordered(workers, doubled, batches)) == [(each, 2 * each) for each in range(500)]
 
 
 def test_what_takes_long_holds_a_bounded_number_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,7 +41,7 @@ def test_what_takes_long_holds_a_bounded_number_of_others(monkeypatch: pytest.Mo
 
     with ThreadPoolExecutor(4) as threads, Workers(threads) as workers:
         limit = waiting_results(workers)
-        results = work_in_order(workers, worked, batches())
+        results = map_ordered(workers, worked, batches())
         found: list[object] = []
         taking = threading.Thread(target=lambda: found.extend(results))
         taking.start()

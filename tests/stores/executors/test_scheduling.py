@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import vhlo_tools as vt
-from vhlo_tools.stores.scheduling import work_through
+from vhlo_tools.stores.scheduling import map_unordered
 
 #: What becomes of a batch: it is done, its process dies, or the processes have died before it was begun.
 DONE, DIES, REFUSED = "done", "dies", "refused"
@@ -51,7 +51,7 @@ class Pretended:
 def worked(workers: Any, *batches: str) -> list[tuple[str, str | None]]:
     """Return each item with what became of it, from batches of letters."""
     found = []
-    for batch, results in work_through(workers, lambda batch: [each.upper() for each in batch], map(list, batches)):
+    for batch, results in map_unordered(workers, lambda batch: [each.upper() for each in batch], map(list, batches)):
         found += list(zip(batch, results if results is not None else [None] * len(batch), strict=True))
     return sorted(found)
 
@@ -98,7 +98,7 @@ def test_on_a_cluster_what_was_lost_is_retried_whatever_waits_for_it() -> None:
     workers: Any = Pretended(DIES, window=1)
     workers.isolates = True
     held: list[str] = []
-    results = work_through(workers, lambda batch: list(batch), map(list, ["ab", "c"]), may_begin=lambda: "b" in held)
+    results = map_unordered(workers, lambda batch: list(batch), map(list, ["ab", "c"]), may_begin=lambda: "b" in held)
     held.extend(each for batch, _ in results for each in batch)
     assert held == ["a", "b", "c"]
     assert workers.begun == [["a", "b"], ["a"], ["b"], ["c"]]
@@ -108,7 +108,7 @@ def test_on_a_cluster_what_was_lost_is_retried_whatever_waits_for_it() -> None:
 def test_no_batch_is_begun_while_none_may_be() -> None:
     workers: Any = Pretended(window=3)
     begun = []
-    for batch, _ in work_through(
+    for batch, _ in map_unordered(
         workers, lambda batch: list(batch), ([each] for each in "abc"), may_begin=lambda: False
     ):
         begun.append((batch, len(workers.begun)))

@@ -23,12 +23,12 @@ from vhlo_tools.execution.devices import (
 )
 from vhlo_tools.execution.stepping.local_steps import Identify
 from vhlo_tools.execution.stepping.steps import (
+    CompiledSegment,
     Device,
     DeviceRun,
     Evaluate,
     Frame,
     Immediate,
-    Kernel,
     Keys,
     Nested,
     Planner,
@@ -179,7 +179,7 @@ def _collective_permute(_: Planner, __: Operation) -> Exchange:
     return lambda _, group: [list(values) for values in group]
 
 
-def _reductions(planner: Planner, op: Operation) -> list[Kernel]:
+def _reductions(planner: Planner, op: Operation) -> list[CompiledSegment]:
     """For each operand, the kernel that reduces two tensors of its type."""
     block = op.regions[0].blocks[0]
     (scalar,) = {argument.type for argument in block.arguments}
@@ -188,7 +188,7 @@ def _reductions(planner: Planner, op: Operation) -> list[Kernel]:
     return [planner.kernels.of_reduction(block, type_, op.location) for type_ in types]
 
 
-def _reduced(evaluate: Evaluate, kernel: Kernel, values: Sequence[Any]) -> Any:
+def _reduced(evaluate: Evaluate, kernel: CompiledSegment, values: Sequence[Any]) -> Any:
     """Operands convert to the type of the function without loss."""
     (type_,) = kernel.results
     assert isinstance(type_, ArgumentType)

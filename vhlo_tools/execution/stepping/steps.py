@@ -243,7 +243,7 @@ _COMBINERS: Final = ops_where(lambda traits: traits.combines)
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class CompiledSegment:
     provider: Provider
     digest: str  # key in caches
     bytecode: bytes
@@ -271,7 +271,7 @@ class Kernels:
             else:
                 self._others.append(op)
 
-    def of_ops(self, ops: Sequence[Operation], outputs: Sequence[Any]) -> tuple[Kernel, list[Any]]:
+    def of_ops(self, ops: Sequence[Operation], outputs: Sequence[Any]) -> tuple[CompiledSegment, list[Any]]:
         """Also returns the values that are the arguments; constants that the ops use become part of the kernel."""
         outside = captured(self._provider, ops)
         inputs = [value for value in outside if not is_constant(value)]
@@ -285,7 +285,7 @@ class Kernels:
         needed = [*self._others, *(self._functions[name] for name in self._called(ops))]
         return self._finished(body, [body.known[value] for value in outputs], needed), inputs
 
-    def of_reduction(self, block: Any, type_: Any, location: Any) -> Kernel:
+    def of_reduction(self, block: Any, type_: Any, location: Any) -> CompiledSegment:
         """``block`` reduces two scalars; the kernel reduces two tensors of ``type_``, element by element."""
         ir = self._provider.ir
         outer = Body.of_main(self._provider, [type_, type_], location)
@@ -329,7 +329,7 @@ class Kernels:
                     pending.append(self._functions[name])
         return list(found)
 
-    def _finished(self, body: Body, outputs: Sequence[Any], needed: Iterable[Operation]) -> Kernel:
+    def _finished(self, body: Body, outputs: Sequence[Any], needed: Iterable[Operation]) -> CompiledSegment:
         provider, module = self._provider, body.module
         body.finish(outputs)
         for op in needed:
@@ -340,7 +340,7 @@ class Kernels:
         provider.verify(module)
         check_runnable(provider, module, self._name)
         bytecode = b"".join(provider.bytecode(module, provider.library.current))
-        return Kernel(provider, hashlib.sha256(bytecode).hexdigest(), bytecode, arguments, results)
+        return CompiledSegment(provider, hashlib.sha256(bytecode).hexdigest(), bytecode, arguments, results)
 
 
 def _is_plain(block: Any, ops: Sequence[Operation]) -> bool:
@@ -410,7 +410,7 @@ class Segment(Immediate):
         self._key_of = key_of
         self._ops = ops
         self._name = name
-        self._kernel: Kernel | None = None
+        self._kernel: CompiledSegment | None = None
         self.operands: Keys = ()
         self.results: Keys = ()
 
@@ -429,7 +429,7 @@ class Segment(Immediate):
                 raise self._named(error, device.evaluate, frame) from error
             frame.update(zip(self.results, found, strict=True))
 
-    def _made(self, ops: Sequence[Operation], outputs: Sequence[Any]) -> tuple[Kernel, Keys, Keys]:
+    def _made(self, ops: Sequence[Operation], outputs: Sequence[Any]) -> tuple[CompiledSegment, Keys, Keys]:
         kernel, inputs = self._kernels.of_ops(ops, outputs)
         return kernel, tuple(map(self._key_of, inputs)), tuple(map(self._key_of, outputs))
 
