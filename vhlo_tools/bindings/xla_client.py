@@ -138,7 +138,8 @@ class DeviceArray:
     def __init__(self, array: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self._array = array
         self._views: list[ref[Any]] = []
-        self.shape, self.dtype = shape, dtype
+        self.shape: tuple[int, ...] = shape
+        self.dtype: np.dtype[Any] = dtype
 
     @property
     def raw(self) -> Any:

@@ -28,6 +28,8 @@ from vhlo_tools.system import after_fork
 if TYPE_CHECKING:
     import numpy as np
 
+    from vhlo_tools.bindings.isolation.process import Worker
+
 _SERVER: Final = "vhlo_tools.bindings.xla_server"
 
 # Each child has as many threads as the machine has processors, so a few keep it busy.
@@ -42,7 +44,7 @@ _SHARED: Final = 512 << 20
 
 class _Process:
     def __init__(self) -> None:
-        self.worker = isolation.start(_MODULES)
+        self.worker: Worker = isolation.start(_MODULES)
         #: The numbers of the programs that it has compiled.
         self.programs: set[int] = set()
         self.arrays: int = 0
@@ -138,15 +140,17 @@ class _Pool:
 
 
 class IsolatedArray:
-    #: ``address`` is that of its memory in the child process
     __slots__ = ("__weakref__", "_read", "address", "dtype", "is_marked", "number", "process", "shape")
 
     def __init__(
         self, process: _Process, number: int, address: int, shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> None:
-        self.process, self.number, self.address = process, number, address
-        self.shape, self.dtype = shape, dtype
-        self.is_marked = False  # as donated to an execution
+        self.process: _Process = process
+        self.number: int = number
+        self.address: int = address  # of its memory in the child process
+        self.shape: tuple[int, ...] = shape
+        self.dtype: np.dtype[Any] = dtype
+        self.is_marked: bool = False  # as donated to an execution
         self._read: weakref.ref[Any] | None = None
         process.arrays += 1
         weakref.finalize(self, process.dropped_arrays.append, number).atexit = False
@@ -244,6 +248,7 @@ class IsolatedXlaProgram:
 
 
 def put_isolated(array: np.ndarray[Any, Any]) -> IsolatedArray:
+    """Copy an array to the device of a child process."""
     with _pool.taken() as process:
         returned = process.call("put_here", array, limits=_LIMITS)
         number, address = _converted(returned, tuple[int, int])

@@ -65,7 +65,7 @@ def format_choice(*formats: str, what: str | None = None) -> OptionDecorator:
     return click.option("--output-format", "--format", type=choice, default="text", show_default=True, help=what)
 
 
-format_option = format_choice("text", "json")
+format_option: OptionDecorator = format_choice("text", "json")
 
 
 def target_option(default: str | None) -> Callable[[_F], _F]:
@@ -142,7 +142,7 @@ def gathered(name: str, make: Callable[..., Any], *options: OptionDecorator) -> 
     return decorate
 
 
-expand_options = several(
+expand_options: OptionDecorator = several(
     click.option(
         "--expand",
         is_flag=True,
@@ -221,7 +221,7 @@ def _choose_manifest(manifest: str | None, require_manifest: bool, no_manifest: 
 
 
 #: The function receives ``manifest``, a choice.
-input_manifest_options = gathered(
+input_manifest_options: OptionDecorator = gathered(
     "manifest",
     _choose_manifest,
     click.option(
@@ -471,7 +471,7 @@ def _load_handler(text: str) -> tuple[str, Callable[..., Any]]:
 
 
 #: The function receives ``handlers``, loaded.
-handler_option = gathered(
+handler_option: OptionDecorator = gathered(
     "handlers",
     _load_handlers,
     click.option(

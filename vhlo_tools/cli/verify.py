@@ -47,7 +47,7 @@ def _tolerance_options(relative: float, absolute: float) -> OptionDecorator:
 
 
 #: The function receives ``drawing``.
-drawing_options = options.gathered(
+drawing_options: OptionDecorator = options.gathered(
     "drawing",
     _drawing,
     click.option(
@@ -60,9 +60,9 @@ drawing_options = options.gathered(
     ),
 )
 #: The function receives ``tolerance``.
-tolerance_options = _tolerance_options(0.0, 0.0)
+tolerance_options: OptionDecorator = _tolerance_options(0.0, 0.0)
 #: For results of different compilers.
-loose_tolerance_options = _tolerance_options(1e-4, 1e-5)
+loose_tolerance_options: OptionDecorator = _tolerance_options(1e-4, 1e-5)
 
 
 def _to_engines(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[EngineName, ...] | None:

@@ -41,7 +41,8 @@ class LoweredProgram:
         *,
         reusable: bool,
     ) -> None:
-        self.program, self._module = program, module
+        self.program: Program = program
+        self._module = module
         self._arguments, self._results = arguments, results
         self.reusable = reusable
         #: The bytes of values in its context, which releases no value that it ever contained.

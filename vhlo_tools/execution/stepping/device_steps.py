@@ -513,6 +513,7 @@ def keep_shardings(provider: Provider, module: Module) -> None:
 
 
 def manual_computation(planner: Planner, op: Operation, blocks: tuple[StepBlock, ...]) -> Step:
+    """Return the step that runs the body on the parts of values."""
     place = planner.place(op)
     axes = _QUOTED.findall(str(op.attributes["manual_axes"]))
     block = op.regions[0].blocks[0]

@@ -358,8 +358,9 @@ class Planner:
     """Numbers the values of a program, which steps read and write; with ``has_host``, a host exchanges values."""
 
     def __init__(self, provider: Provider, module: Module, name: str, *, has_host: bool) -> None:
-        self.provider, self.has_host = provider, has_host
-        self.kernels = Kernels(provider, module, name)
+        self.provider: Provider = provider
+        self.has_host: bool = has_host
+        self.kernels: Kernels = Kernels(provider, module, name)
         self._name = name
         self._meshes = meshes_of(module)
         self._keys: dict[Any, int] = {}
