@@ -25,10 +25,11 @@ class Part:
     room: str  # the name of the room
     sources: tuple[str, ...]  # folders and files of the package
     tests: tuple[str, ...]  # folders and files of tests
+    without: tuple[str, ...] = ()  # files in `sources` of which no mutants are made
 
     def source_files(self, root: Path = ROOT) -> list[str]:
         """Return the modules, as paths from the root of the checkout."""
-        return list(_files(root, self.sources, "*.py"))
+        return [file for file in _files(root, self.sources, "*.py") if file not in self.without]
 
     def test_files(self, root: Path = ROOT) -> list[str]:
         return list(_files(root, self.tests, "test_*.py"))
@@ -63,7 +64,8 @@ class Equivalent:
 def load_plan() -> Plan:
     """Read ``tests/mutation/rooms.toml``."""
     data = tomllib.loads((_FOLDER / "rooms.toml").read_text())
-    parts = (Part(entry["name"], tuple(entry["sources"]), tuple(entry["tests"])) for entry in data["room"])
+    keys = ("sources", "tests", "without")
+    parts = (Part(entry["name"], *(tuple(entry.get(key, ())) for key in keys)) for entry in data["room"])
     return Plan(data["drawn"], data["seed"], tuple(parts))
 
 
