@@ -153,10 +153,7 @@ ARCHIVED: Mapping[str, tuple[tuple[Alias, ...], tuple[Donor, ...], list[tuple[Al
     "module_input_output_alias": ((Alias((0,), 0),), (), []),
     "module_input_output_alias_arrays": ((Alias((0,), 0, (), "must-alias"), Alias((1,), 1, (1, 2))), (), []),
     "custom_call_tuple_alias": ((), (), [(Alias((1,), 0, (0,), "must-alias"),)]),
-    "custom_call_layouts_aliases": (
-        *((), ()),
-        [(Alias((0,), 0, (), "must-alias"), Alias((1,), 1, (), "must-alias"))],
-    ),
+    "custom_call_layouts_aliases": (*((), ()), [(Alias((0,), 0, (), "must-alias"), Alias((1,), 1, (), "must-alias"))]),
     "jax_donated": ((Alias((0,), 0), Alias((1,), 1)), (), []),
 }
 
@@ -234,7 +231,7 @@ def test_shapes() -> None:
     for version in ("0.9.0", "current"):
         signature = vt.serialize(program, version).aliases().signature
         assert [str(each) for each in signature.parameters[:4]] == [
-            *("pred[?,4]", "bf16[<=8,4]", "(u4[], (token[]))", "c64[2]"),
+            *("pred[?,4]", "bf16[<=8,4]", "(u4[], (token[]))", "c64[2]")
         ]
         assert signature.result == Tuple(())
         assert isinstance(signature.parameters[4], Array)

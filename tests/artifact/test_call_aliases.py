@@ -85,11 +85,7 @@ def test_all_calls_of_a_target() -> None:
         ("both", must((0,), 0, (0,)), "there is no operand 0 at {0}: its shape is f32[4]"),
         ("both", must((0,), 1), "result {0} is f32[4], but operand 1 at {} is s32[2]"),
         ("both", vt.Alias((0,), 0), "can only express must-alias"),
-        (
-            "other",
-            must((), 0),
-            f"there is no custom call other: expected a path or a target; the program has {FILL}",
-        ),
+        ("other", must((), 0), f"there is no custom call other: expected a path or a target; the program has {FILL}"),
     ],
 )
 def test_what_stablehlo_and_xla_refuse_is_refused(call: str, alias: vt.Alias, message: str) -> None:

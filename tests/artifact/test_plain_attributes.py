@@ -57,10 +57,7 @@ def dense_array(number: int, data: bytes, *, bits: int = 64) -> Made:
         (tensor("i64", 0, data=b""), ()),
         (dense_array(2, words(1, -2)), (1, -2)),
         (dense_array(0, b""), ()),
-        (
-            lambda tables: tables.vhlo("array_v1", (integer("i32", 1)(tables), integer("i32", 2)(tables))),
-            [1, 2],
-        ),
+        (lambda tables: tables.vhlo("array_v1", (integer("i32", 1)(tables), integer("i32", 2)(tables))), [1, 2]),
         (lambda tables: tables.builtin("dictionary", ()), {}),
         (
             lambda tables: tables.vhlo(

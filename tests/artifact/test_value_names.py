@@ -48,10 +48,7 @@ def test_arguments_beyond_those_of_the_signature_do_not_count() -> None:
 
 def test_names_are_written_and_others_stay() -> None:
     artifact = vt.serialize(PROGRAM).with_names({0: "x", 1: "y", 2: "z", 6: "last"}, {1: "second", 2: "third"})
-    assert named(artifact) == (
-        ["x", "y", "z", "called", "first", None, "last"],
-        ["loss", "second", "third"],
-    )
+    assert named(artifact) == (["x", "y", "z", "called", "first", None, "last"], ["loss", "second", "third"])
     # In place of a name, and around what is a place.
     places = [each.location and str(each.location) for each in artifact.declared_aliases().parameters]
     assert places == [None, "a.py:1:2", "a.py:3:4", "b.py:5:6", None, "c.py:7:8", None]

@@ -81,12 +81,8 @@ def test_every_parameter_is_completed_or_cannot_be() -> None:
 @pytest.mark.parametrize(
     "before",
     [
-        "check --target ",
-        "check x --readable-by ",
-        "serialize x --target ",
-        "migrate x --target=",
-        "targets ",
-        "targets 1.0.0 ",
+        *("check --target ", "check x --readable-by ", "serialize x --target "),
+        *("migrate x --target=", "targets ", "targets 1.0.0 "),
     ],
 )
 def test_targets(before: str, offered: Ask) -> None:

@@ -78,11 +78,7 @@ def test_each_window_ends_so_long_after_the_version_came(store: Path, capsys: py
     }
     # The most urgent first.
     assert [Path(each["path"]).name for each in report["files"]] == [
-        "old.mlirbc",
-        "gelu.jax_export",
-        "new.mlirbc",
-        "tan.mlirbc",
-        "text.mlir",
+        *("old.mlirbc", "gelu.jax_export", "new.mlirbc", "tan.mlirbc", "text.mlir"),
     ]
 
 

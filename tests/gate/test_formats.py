@@ -231,12 +231,7 @@ def test_text_has_errors_last_and_warnings_before_them(store: Path, capsys: pyte
     # A table in the order of the files, and then the same order as with one target.
     table, reasons = heads[:6], heads[6:]
     assert [line.split()[0] for line in table] == [
-        "program",
-        "a",
-        "a_warned.mlir",
-        "blocked.mlir",
-        "broken.mlir",
-        "good.mlir",
+        *("program", "a", "a_warned.mlir", "blocked.mlir", "broken.mlir", "good.mlir"),
     ]
     assert reasons == [
         "a_warned.mlir: 1 warning for 1.3.0",

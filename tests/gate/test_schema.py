@@ -64,61 +64,29 @@ def test_features_kinds_and_formats_are_listed() -> None:
     assert "range_locations" not in properties["expand"]["anyOf"][1]["enum"]
 
 
-#: Each valid, and each invalid with what makes it so: beside the files of the other tests of the gate.
-CASES: list[tuple[str, bool]] = [
-    ("", True),
-    ("target = 'current'", True),
-    ("target = []", True),
-    ("target = ''", False),
-    ("target = [' ']", False),
-    ("readable-by = {}", False),
-    ("as-of = '2026-01-31'", True),
-    ("as-of = '20260131'", True),
-    ("as-of = '2026-W05-6'", True),
-    ("as-of = 2026-01-31", True),
-    ("as-of = 2026", False),
-    ("as-of = 10:00:00", False),
-    ("as-of = '2026-1-31'", False),
-    ("expand = true", True),
-    ("expand = 'all'", True),
-    ("expand = ['tan', 'composite']", True),
-    ("expand = 'range_locations'", False),
-    ("expand = 1", False),
-    ("allow-relaxed = ['all']", True),
-    ("allow-relaxed = true", False),
-    ("forbid-expansions = ['tan']", True),
-    ("forbid-expansions = ['all']", False),
-    ("output-format = 'gitlab'", True),
-    ("output-format = 'xml'", False),
-    ("output-format = ['text']", False),
-    ("legalize = 0", False),
-    ("baseline = ''", False),
-    ("[targets]\nfleet = '1.0.0'", True),
-    ("[targets]\ncurrently = ['1.0.0']", True),
-    ("[targets]\nWEEK_4 = ['1.0.0']", False),
-    ("[targets]\n'a b' = ['1.0.0']", False),
-    ("[targets]\n'é' = ['1.0.0']", False),
-    ("[targets]\nfleet = [1]", False),
-    ("[levels]\nop = 'warn'", True),
-    ("[levels]\n'*' = 'warn'", True),
-    ("[levels]\n'alias_[a-z]*' = 'allow'", True),
-    ("[levels]\nwithdrawn_anything = 'allow'", True),
-    ("[levels]\nalias = 'Deny'", False),
-    ("[levels]\nalias = true", False),
-    ("[levels]\nTAN = 'deny'", False),
-    ("overrides = []", True),
-    ("overrides = {}", False),
-    ("[[overrides]]\npaths = 'a'", True),
-    ("[[overrides]]\npaths = []", False),
-    ("[[overrides]]\npaths = ['a']\nlevels = { tan = 'no' }", False),
-    ("[[overrides]]\npaths = ['a']\nsource = 'here'", False),
-    ("file = 'a'", False),
-    ("sources = {}", False),
+#: What is valid, and what is not: beside the files of the other tests of the gate.
+VALID = [
+    *("", "target = 'current'", "target = []", "as-of = '2026-01-31'", "as-of = '20260131'", "as-of = '2026-W05-6'"),
+    *("as-of = 2026-01-31", "expand = true", "expand = 'all'", "expand = ['tan', 'composite']"),
+    *("allow-relaxed = ['all']", "forbid-expansions = ['tan']", "output-format = 'gitlab'"),
+    *("[targets]\nfleet = '1.0.0'", "[targets]\ncurrently = ['1.0.0']", "[levels]\nop = 'warn'"),
+    *("[levels]\n'*' = 'warn'", "[levels]\n'alias_[a-z]*' = 'allow'", "[levels]\nwithdrawn_anything = 'allow'"),
+    *("overrides = []", "[[overrides]]\npaths = 'a'"),
+]
+INVALID = [
+    *("target = ''", "target = [' ']", "readable-by = {}", "as-of = 2026", "as-of = 10:00:00", "as-of = '2026-1-31'"),
+    *("expand = 'range_locations'", "expand = 1", "allow-relaxed = true", "forbid-expansions = ['all']"),
+    *("output-format = 'xml'", "output-format = ['text']", "legalize = 0", "baseline = ''"),
+    *("[targets]\nWEEK_4 = ['1.0.0']", "[targets]\n'a b' = ['1.0.0']", "[targets]\n'é' = ['1.0.0']"),
+    *("[targets]\nfleet = [1]", "[levels]\nalias = 'Deny'", "[levels]\nalias = true", "[levels]\nTAN = 'deny'"),
+    *("overrides = {}", "[[overrides]]\npaths = []", "[[overrides]]\npaths = ['a']\nlevels = { tan = 'no' }"),
+    *("[[overrides]]\npaths = ['a']\nsource = 'here'", "file = 'a'", "sources = {}"),
 ]
 
 
-@pytest.mark.parametrize(("text", "valid"), CASES, ids=[text for text, _ in CASES])
-def test_reader_and_schema_agree(text: str, valid: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", VALID + INVALID)
+def test_reader_and_schema_agree(text: str, tmp_path: Path) -> None:
+    valid = text in VALID
     assert has_schema(tomllib.loads(text)) == valid
     file = write(tmp_path / "vhlo-tools.toml", text)
     if valid:

@@ -60,20 +60,12 @@ AFTER = Path(__file__).parent / "fork_specs" / "after"
 
 #: Said of the fork and this specification, by kind and name; a name before a colon has what differs behind it.
 DIFFERENCES = [
-    "version 0.11.0: only there",
-    "version 0.12.0: only there",
-    "type fibre_v1: only there",
-    "attribute knot_v1: only there",
-    "case side_v1.UP: only there",
-    "op pull_v1: max is absent here, and 0.11.0 there",
-    "op pull_v2: only there",
-    "op push_v1: max is absent here, and 0.10.0 there",
-    "op push_v2: only there",
-    "op shove_v1: only there",
-    "step pull.1-2: only there",
-    "step push.1-2: only there",
-    "constraint push_v2 before 0.12.0: only there",
-    "constraint shove_v1 before 0.12.0: only there",
+    *("version 0.11.0: only there", "version 0.12.0: only there", "type fibre_v1: only there"),
+    *("attribute knot_v1: only there", "case side_v1.UP: only there"),
+    *("op pull_v1: max is absent here, and 0.11.0 there", "op pull_v2: only there"),
+    *("op push_v1: max is absent here, and 0.10.0 there", "op push_v2: only there", "op shove_v1: only there"),
+    *("step pull.1-2: only there", "step push.1-2: only there"),
+    *("constraint push_v2 before 0.12.0: only there", "constraint shove_v1 before 0.12.0: only there"),
 ]
 
 
@@ -340,14 +332,9 @@ def test_a_checkout_that_is_none(what: str, fork: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     "bomb",
     [
-        "/*",
-        '"\\',
-        "{",
-        "(",
-        "void ForkBytecode::write(BooleanV1Attr attr, DialectBytecodeWriter& w) const {",
+        *("/*", '"\\', "{", "(", "void ForkBytecode::write(BooleanV1Attr attr, DialectBytecodeWriter& w) const {"),
         "struct A : public OpRewritePattern<A> { replaceOpWithNewOp<B>(",
-        "LogicalResult a(Operation* op, Version v) {",
-        "LogicalResult A::validateConstraint(Operation* op) {",
+        *("LogicalResult a(Operation* op, Version v) {", "LogicalResult A::validateConstraint(Operation* op) {"),
         "if (*this < Version(1",
     ],
 )

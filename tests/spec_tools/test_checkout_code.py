@@ -45,11 +45,7 @@ DEFINITIONS = Definitions(
         OpSource("PushOpV2", "push", 2, FIRST, None, ("load",), (Slot("load"),), ("where",), (), (), "here:1"),
         OpSource("ShoveOpV1", "shove", 1, FIRST, None, ("tools",), (Slot("tools", True),), (), (), (), "here:2"),
     ),
-    (
-        kind("Float32V1Type", "f32_v1"),
-        kind("ShapedV1Type", "shaped_v1"),
-        kind("FibreV1Type", "fibre_v1"),
-    ),
+    (kind("Float32V1Type", "f32_v1"), kind("ShapedV1Type", "shaped_v1"), kind("FibreV1Type", "fibre_v1")),
     (kind("BooleanV1Attr", "bool_v1"), kind("TextV1Attr", "string_v1"), kind("KnotV1Attr", "knot_v1"), SIDE),
     (EnumSource("SideV1", SIDE, {"LEFT": 0, "RIGHT": 1, "UP": 2}),),
 )

@@ -234,10 +234,7 @@ def test_the_same_version_brings_more(extended: Path, tmp_path: Path) -> None:
 
     assert run_in_checkout(checkout, *command[:-2], "lint", "--write-baseline").returncode == 0
     late = run_in_checkout(checkout, *command, "--type", "f5E3M1")
-    assert (late.returncode, late.stderr) == (
-        2,
-        f"vhlo: {NEXT} already exists and is released; the newest is {NEXT}\n",
-    )
+    assert (late.returncode, late.stderr) == (2, f"vhlo: {NEXT} already exists and is released; the newest is {NEXT}\n")
 
 
 def new_tests(checkout: Path) -> list[Path]:

@@ -68,14 +68,8 @@ def test_constants(make: Made, text: str, file: File) -> None:
     [
         (lambda tables: tables.vhlo("string_v1", tables.string("text")), '"text"'),
         (lambda tables: tables.structure("attribute", {"attribute": "bool_v1", "value": True}), "true"),
-        (
-            lambda tables: tables.vhlo("integer_v1", tables.structure("type", {"type": "i32_v1"}), 5),
-            "5 : i32",
-        ),
-        (
-            lambda tables: tables.structure("attribute", {"attribute": "comparison_direction_v1", "case": "LT"}),
-            "LT",
-        ),
+        (lambda tables: tables.vhlo("integer_v1", tables.structure("type", {"type": "i32_v1"}), 5), "5 : i32"),
+        (lambda tables: tables.structure("attribute", {"attribute": "comparison_direction_v1", "case": "LT"}), "LT"),
         (lambda tables: tables.vhlo("type_v1", tables.structure("type", {"type": "f32_v1"})), "!vhlo.f32_v1"),
         (lambda tables: tables.vhlo("array_v1", (tables.vhlo("string_v1", tables.string("a")),) * 2), '["a", "a"]'),
         (

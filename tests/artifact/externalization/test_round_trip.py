@@ -117,13 +117,8 @@ def test_regions_of_control_flow(version: str, tmp_path: Path) -> None:
     assert text_of(restored) == text_of(artifact)
     (main, _) = result.artifact.inventory().functions
     assert main.arguments == (
-        "tensor<i32>",
-        "tensor<f32>",
-        "tensor<3xf32>",
-        "tensor<i32>",
-        "tensor<i32>",
-        "tensor<3xf32>",
-        "tensor<3xf32>",
+        *("tensor<i32>", "tensor<f32>", "tensor<3xf32>", "tensor<i32>"),
+        *("tensor<i32>", "tensor<3xf32>", "tensor<3xf32>"),
     )
     assert main.argument_attributes == ({"jax.buffer_donor": True}, *[{}] * 6)
     weights = arguments_of(tmp_path / "out.safetensors")

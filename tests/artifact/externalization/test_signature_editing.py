@@ -64,14 +64,8 @@ def another_type(file: File) -> None:
             lambda file: replace_attribute(file, "type_v1", lambda fields: (constant_of(file).results[0],)),
             "@main does not have a function type",
         ),
-        (
-            lambda file: setattr(constant_of(file), "properties", None),
-            "a constant has no value, or not one result",
-        ),
-        (
-            lambda file: setattr(constant_of(file), "operands", (0,)),
-            "a constant has no value, or not one result",
-        ),
+        (lambda file: setattr(constant_of(file), "properties", None), "a constant has no value, or not one result"),
+        (lambda file: setattr(constant_of(file), "operands", (0,)), "a constant has no value, or not one result"),
     ],
     ids=["type", "attributes", "no type", "no value", "operands"],
 )

@@ -27,8 +27,7 @@ def range_of(tables: Tables, *numbers: int) -> int:
 
 
 @pytest.mark.parametrize(
-    ("numbers", "start"),
-    [((), (0, 0)), ((7,), (7, 0)), ((7, 8), (7, 8)), ((7, 8, 9), (7, 8)), ((7, 8, 9, 10), (7, 8))],
+    ("numbers", "start"), [((), (0, 0)), ((7,), (7, 0)), ((7, 8), (7, 8)), ((7, 8, 9), (7, 8)), ((7, 8, 9, 10), (7, 8))]
 )
 def test_a_range_becomes_its_start(numbers: tuple[int, ...], start: tuple[int, int], file: File) -> None:
     index = range_of(Tables(file), *numbers)

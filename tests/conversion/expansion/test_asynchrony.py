@@ -104,11 +104,7 @@ SLICES = {
         [A, _SCALAR, _SCALAR],
         "tensor<2x3xf32>",
     ),
-    "dynamic_update_slice": (
-        '"stablehlo.dynamic_update_slice"(OPERANDS)',
-        [A, "tensor<2x2xf32>", _SCALAR, _SCALAR],
-        A,
-    ),
+    "dynamic_update_slice": ('"stablehlo.dynamic_update_slice"(OPERANDS)', [A, "tensor<2x2xf32>", _SCALAR, _SCALAR], A),
 }
 
 

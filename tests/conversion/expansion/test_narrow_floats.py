@@ -358,15 +358,7 @@ def test_scaling_of_blocks() -> None:
 
 
 _RELAXED = (
-    "cbrt",
-    "cosine",
-    "exponential",
-    "exponential_minus_one",
-    "log_plus_one",
-    "logistic",
-    "rsqrt",
-    "sine",
-    "tanh",
+    *("cbrt", "cosine", "exponential", "exponential_minus_one", "log_plus_one", "logistic", "rsqrt", "sine", "tanh"),
 )
 
 

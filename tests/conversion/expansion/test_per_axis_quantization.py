@@ -205,10 +205,7 @@ _DEQUANTIZE = f"%2 = stablehlo.uniform_dequantize %1 : ({_ROWS}) -> {_FLOATS}"
             function(f"%a: {_FLOATS}", _QUANTIZE, ["%0"], [_ROWS]),
             "func.return passes it on between blocks, where it remains quantized",
         ),
-        (
-            function(f"%1: {_ROWS}", _DEQUANTIZE, ["%2"], [_FLOATS]),
-            "a function or a region takes tensor<4x3x!quant",
-        ),
+        (function(f"%1: {_ROWS}", _DEQUANTIZE, ["%2"], [_FLOATS]), "a function or a region takes tensor<4x3x!quant"),
         (
             function(
                 f"%a: {_FLOATS}",

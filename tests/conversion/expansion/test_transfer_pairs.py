@@ -16,13 +16,7 @@ def _channel(number: int = 1, kind: int = 1) -> str:
     return f"channel_handle = #stablehlo.channel_handle<handle = {number}, type = {kind}>"
 
 
-def _program(
-    pairs: list[list[int]],
-    types: list[str],
-    *,
-    channel: int = 1,
-    sent: str = "",
-) -> str:
+def _program(pairs: list[list[int]], types: list[str], *, channel: int = 1, sent: str = "") -> str:
     names = ", ".join(f"%a{number}" for number in range(len(types)))
     arguments = ", ".join(f"%a{number}: {type_}" for number, type_ in enumerate(types))
     given, results = ", ".join(types), ", ".join(f"%r#{number}" for number in range(len(types)))
