@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from support.both_engines import function
 from support.expansions import ENGINES, check_same, check_same_on_devices, expanded
+from support.narrow_programs import CONTROL_FLOW, STEP, narrow_program, region
 
 import vhlo_tools as vt
 from vhlo_tools.spec import known_features
@@ -47,26 +48,8 @@ def _all(element: str) -> np.ndarray[Any, Any]:
     return values
 
 
-def _program(
-    element: str, body: str, names: Sequence[str], takes: Sequence[str], gives: Sequence[str], more: str = ""
-) -> str:
-    """Return a program of wide arguments and results whose body, from ``%a``, ``%b`` and so on, is of a narrow type."""
-    wide = "f64" if element == _SCALES else "f32"
-    letters = "abcdefgh"
-    arguments = ", ".join(f"%{letter}w: tensor<{size}{wide}>" for letter, size in zip(letters, takes, strict=False))
-    before = "\n".join(
-        f"%{letter} = stablehlo.convert %{letter}w : (tensor<{size}{wide}>) -> tensor<{size}{element}>"
-        for letter, size in zip(letters, takes, strict=False)
-    )
-    after = "\n".join(
-        f"%r{at} = stablehlo.convert {name} : (tensor<{size}{element}>) -> tensor<{size}{wide}>"
-        for at, (name, size) in enumerate(zip(names, gives, strict=True))
-    )
-    results = [f"%r{at}" for at in range(len(names))]
-    body = f"{before}\n{body}\n{after}".replace("xE>", f"x{element}>").replace("<E>", f"<{element}>")
-    return function(arguments, body, results, [f"tensor<{size}{wide}>" for size in gives]) + more.replace(
-        "xE>", f"x{element}>"
-    )
+def _program(element: str, *parts: Any) -> str:
+    return narrow_program(element, "f64" if element == _SCALES else "f32", *parts)
 
 
 def _check(
@@ -226,20 +209,14 @@ def _drawn(element: str, shape: tuple[int, ...], seed: int) -> np.ndarray[Any, A
     return np.random.default_rng(seed).choice(middle, shape)
 
 
-def _region(name: str) -> str:
-    return f"""({{ ^bb0(%x: tensor<E>, %y: tensor<E>):
-        %v = stablehlo.{name} %x, %y : tensor<E>
-        stablehlo.return %v : tensor<E> }})"""
-
-
 @pytest.mark.sample(2)
 @_EVERY
 @pytest.mark.parametrize("name", ["add", "maximum"])
 def test_reductions(element: str, name: str) -> None:
     body = f"""%z = stablehlo.constant dense<1.0> : tensor<E>
-      %0 = "stablehlo.reduce"(%a, %z) {_region(name)} {{dimensions = array<i64: 1>}}
+      %0 = "stablehlo.reduce"(%a, %z) {region(name)} {{dimensions = array<i64: 1>}}
         : (tensor<5x7xE>, tensor<E>) -> tensor<5xE>
-      %1 = "stablehlo.reduce_window"(%a, %z) {_region(name)} {{window_dimensions = array<i64: 2, 3>}}
+      %1 = "stablehlo.reduce_window"(%a, %z) {region(name)} {{window_dimensions = array<i64: 2, 3>}}
         : (tensor<5x7xE>, tensor<E>) -> tensor<4x5xE>"""
     program = _program(element, body, ["%0", "%1"], ["5x7x"], ["5x", "4x5x"])
     # XLA rounds the steps of sums and products before in another way.
@@ -252,39 +229,18 @@ def test_reductions(element: str, name: str) -> None:
 @pytest.mark.sample(3)
 @_EVERY
 def test_moving_control_flow_and_calls(element: str) -> None:
-    body = """%n = stablehlo.constant dense<3> : tensor<i32>
-      %one = stablehlo.constant dense<1> : tensor<i32>
-      %zero = stablehlo.constant dense<0> : tensor<i32>
+    body = f"""{CONTROL_FLOW.replace("COUNT", "3")}
       %z = stablehlo.constant dense<1.0> : tensor<E>
-      %w:2 = stablehlo.while(%k = %zero, %v = %a) : tensor<i32>, tensor<6xE> cond {
-        %p = stablehlo.compare LT, %k, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
-        stablehlo.return %p : tensor<i1>
-      } do {
-        %l = stablehlo.add %k, %one : tensor<i32>
-        %m = func.call @step(%v, %b) : (tensor<6xE>, tensor<6xE>) -> tensor<6xE>
-        stablehlo.return %l, %m : tensor<i32>, tensor<6xE>
-      }
-      %t = stablehlo.tuple %w#1, %n : tuple<tensor<6xE>, tensor<i32>>
-      %g = stablehlo.get_tuple_element %t[0] : (tuple<tensor<6xE>, tensor<i32>>) -> tensor<6xE>
-      %c = "stablehlo.case"(%one) ({ stablehlo.return %a : tensor<6xE> }, {
-        %q = stablehlo.subtract %g, %b : tensor<6xE>
-        stablehlo.return %q : tensor<6xE> }) : (tensor<i32>) -> tensor<6xE>
       %r = stablehlo.reshape %c : (tensor<6xE>) -> tensor<2x3xE>
       %o = stablehlo.pad %r, %z, low = [0, 1], high = [1, 0], interior = [0, 1]
         : (tensor<2x3xE>, tensor<E>) -> tensor<3x6xE>
-      %s = "stablehlo.sort"(%o) ({ ^bb0(%x: tensor<E>, %y: tensor<E>):
+      %s = "stablehlo.sort"(%o) ({{ ^bb0(%x: tensor<E>, %y: tensor<E>):
         %u = stablehlo.compare LT, %x, %y : (tensor<E>, tensor<E>) -> tensor<i1>
-        stablehlo.return %u : tensor<i1> }) {dimension = 1 : i64} : (tensor<3x6xE>) -> tensor<3x6xE>"""
-    step = """
-    func.func private @step(%a: tensor<6xE>, %b: tensor<6xE>) -> tensor<6xE> {
-      %0 = stablehlo.multiply %a, %b : tensor<6xE>
-      %1 = stablehlo.add %0, %b : tensor<6xE>
-      return %1 : tensor<6xE>
-    }"""
-    program = _program(element, body, ["%s"], ["6x"] * 2, ["3x6x"], step)
+        stablehlo.return %u : tensor<i1> }}) {{dimension = 1 : i64}} : (tensor<3x6xE>) -> tensor<3x6xE>"""
+    program = _program(element, body, ["%s"], ["6x"] * 2, ["3x6x"], STEP)
     # XLA leaves roundings between ops out before.
-    artifact = _check(element, program, [_drawn(element, (6,), 2), _drawn(element, (6,), 3)], ["reference"])
     inputs = [_drawn(element, (6,), 2), _drawn(element, (6,), 3)]
+    artifact = _check(element, program, inputs, ["reference"])
     one, other = (vt.run(artifact, inputs, engine=engine)[0] for engine in ENGINES)
     np.testing.assert_array_equal(one, other)
 
@@ -406,7 +362,7 @@ def test_relaxed_products(element: str) -> None:
 @pytest.mark.parametrize("element", ["f8E4M3", "f8E4M3FNUZ", "f8E5M2FNUZ"])
 @pytest.mark.parametrize("name", ["maximum", "add"])
 def test_between_devices(element: str, name: str) -> None:
-    body = f"""%0 = "stablehlo.all_reduce"(%a) {_region(name)} {{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}}
+    body = f"""%0 = "stablehlo.all_reduce"(%a) {region(name)} {{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}}
         : (tensor<4xE>) -> tensor<4xE>
       %1 = "stablehlo.all_gather"(%0) {{all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}}
         : (tensor<4xE>) -> tensor<8xE>"""

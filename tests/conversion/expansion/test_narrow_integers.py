@@ -10,6 +10,7 @@ import pytest
 from support.both_engines import function
 from support.element_types import TYPES
 from support.expansions import ENGINES, check_same, check_same_on_devices, expanded
+from support.narrow_programs import CONTROL_FLOW, STEP, narrow_program, region
 
 import vhlo_tools as vt
 
@@ -18,34 +19,9 @@ _VALUES = {"i2": (-2, -1, 0, 1), "ui2": (0, 1, 2, 3)}
 _BOTH = pytest.mark.parametrize("element", ["i2", "ui2"])
 
 
-def _computed(
-    element: str, body: str, names: Sequence[str], takes: Sequence[str], gives: Sequence[str], more: str = ""
-) -> str:
-    """Return a program whose arguments and results are of 8 bits, and whose body is of 2 bits.
-
-    Args:
-        element: The type of 2 bits.
-        body: The ops, from ``%a``, ``%b`` and so on.
-        names: The values that are returned.
-        takes: The sizes of the arguments.
-        gives: The sizes of the results.
-        more: Other functions.
-    """
-    wide = element.replace("2", "8")
-    letters = "abcdefgh"
-    arguments = ", ".join(f"%{letter}8: tensor<{size}{wide}>" for letter, size in zip(letters, takes, strict=False))
-    before = "\n".join(
-        f"%{letter} = stablehlo.convert %{letter}8 : (tensor<{size}{wide}>) -> tensor<{size}{element}>"
-        for letter, size in zip(letters, takes, strict=False)
-    )
-    after = "\n".join(
-        f"%r{at} = stablehlo.convert {name} : (tensor<{size}{element}>) -> tensor<{size}{wide}>"
-        for at, (name, size) in enumerate(zip(names, gives, strict=True))
-    )
-    results = [f"%r{at}" for at in range(len(names))]
-    return (
-        function(arguments, f"{before}\n{body}\n{after}", results, [f"tensor<{size}{wide}>" for size in gives]) + more
-    )
+def _computed(element: str, *parts: Any) -> str:
+    """Return a program whose arguments and results are of 8 bits, and whose body is of 2 bits."""
+    return narrow_program(element, element.replace("2", "8"), *parts)
 
 
 def _pairs(element: str) -> list[np.ndarray[Any, Any]]:
@@ -60,11 +36,7 @@ def _drawn(element: str, shape: tuple[int, ...], seed: int) -> np.ndarray[Any, A
 def _check(program: str, inputs: Sequence[Any], *, xla_can: bool = True, **options: Any) -> vt.Artifact:
     """Check that a program has the same results before and after, on both engines.
 
-    Args:
-        program: The program.
-        inputs: The inputs.
-        xla_can: Whether XLA runs the program before; the results of the reference interpreter are expected otherwise.
-        options: Those of ``check_same``.
+    If XLA cannot run the program before, the results of the reference interpreter are expected.
     """
     artifact, _ = expanded(program, FEATURE)
     assert expanded(program, FEATURE, "0.9.0")[0].version == vt.Version("0.9.0")
@@ -175,16 +147,8 @@ def test_moving(element: str) -> None:
       %8 = "stablehlo.gather"(%7, %i) {dimension_numbers = #stablehlo.gather<offset_dims = [1],
         collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 4>}
         : (tensor<3x4xE>, tensor<2x1xi32>) -> tensor<2x4xE>
-      %9 = stablehlo.broadcast_in_dim %8, dims = [0, 2] : (tensor<2x4xE>) -> tensor<2x3x4xE>""".replace(
-        "E>", f"{element}>"
-    )
+      %9 = stablehlo.broadcast_in_dim %8, dims = [0, 2] : (tensor<2x4xE>) -> tensor<2x3x4xE>"""
     _check(_computed(element, body, ["%7", "%9"], ["3x4x"], ["3x4x", "2x3x4x"]), [_drawn(element, (3, 4), 1)])
-
-
-def _body(name: str) -> str:
-    return f"""({{ ^bb0(%x: tensor<E>, %y: tensor<E>):
-        %v = stablehlo.{name} %x, %y : tensor<E>
-        stablehlo.return %v : tensor<E> }})"""
 
 
 @pytest.mark.sample(2)
@@ -194,16 +158,15 @@ def test_reductions(element: str, name: str) -> None:
     body = f"""%z = stablehlo.constant dense<1> : tensor<E>
       %i = stablehlo.constant dense<[[2], [0], [2]]> : tensor<3x1xi32>
       %u = stablehlo.slice %a [0:3, 0:7] : (tensor<5x7xE>) -> tensor<3x7xE>
-      %0 = "stablehlo.reduce"(%a, %z) {_body(name)} {{dimensions = array<i64: 1>}}
+      %0 = "stablehlo.reduce"(%a, %z) {region(name)} {{dimensions = array<i64: 1>}}
         : (tensor<5x7xE>, tensor<E>) -> tensor<5xE>
-      %1 = "stablehlo.reduce_window"(%a, %z) {_body(name)} {{window_dimensions = array<i64: 2, 3>}}
+      %1 = "stablehlo.reduce_window"(%a, %z) {region(name)} {{window_dimensions = array<i64: 2, 3>}}
         : (tensor<5x7xE>, tensor<E>) -> tensor<4x5xE>
-      %2 = "stablehlo.scatter"(%a, %i, %u) {_body(name)} {{scatter_dimension_numbers =
+      %2 = "stablehlo.scatter"(%a, %i, %u) {region(name)} {{scatter_dimension_numbers =
         #stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0],
         index_vector_dim = 1>}}
-        : (tensor<5x7xE>, tensor<3x1xi32>, tensor<3x7xE>) -> tensor<5x7xE>""".replace("E>", f"{element}>")
-    program = _computed(element, body, ["%0", "%1", "%2"], ["5x7x"], ["5x", "4x5x", "5x7x"])
-    _check(program, [_drawn(element, (5, 7), 2)])
+        : (tensor<5x7xE>, tensor<3x1xi32>, tensor<3x7xE>) -> tensor<5x7xE>"""
+    _check(_computed(element, body, ["%0", "%1", "%2"], ["5x7x"], ["5x", "4x5x", "5x7x"]), [_drawn(element, (5, 7), 2)])
 
 
 @_BOTH
@@ -211,11 +174,7 @@ def test_sort(element: str) -> None:
     body = """%0 = "stablehlo.sort"(%a) ({ ^bb0(%x: tensor<E>, %y: tensor<E>):
         %p = stablehlo.compare GT, %x, %y : (tensor<E>, tensor<E>) -> tensor<i1>
         stablehlo.return %p : tensor<i1> }) {dimension = 1 : i64} : (tensor<5x7xE>) -> tensor<5x7xE>"""
-    _check(
-        _computed(element, body.replace("E>", f"{element}>"), ["%0"], ["5x7x"], ["5x7x"]),
-        [_drawn(element, (5, 7), 3)],
-        xla_can=False,
-    )
+    _check(_computed(element, body, ["%0"], ["5x7x"], ["5x7x"]), [_drawn(element, (5, 7), 3)], xla_can=False)
 
 
 @pytest.mark.sample(2)
@@ -231,40 +190,20 @@ def test_products(element: str, result: str) -> None:
         {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
         : (tensor<1x12x3xE>, tensor<3x3x3xE>) -> tensor<1x10x3xR>
       %5 = stablehlo.convert %4 : (tensor<1x10x3xR>) -> tensor<1x10x3xE>"""
-    body = body.replace("xR>", f"x{result}>").replace("xE>", f"x{element}>")
-    program = _computed(element, body, ["%1", "%5"], ["4x9x", "9x3x"], ["4x3x", "1x10x3x"])
-    _check(program, [_drawn(element, (4, 9), 4), _drawn(element, (9, 3), 5)], xla_can=False)
+    body = body.replace("xR>", f"x{result}>")
+    _check(
+        _computed(element, body, ["%1", "%5"], ["4x9x", "9x3x"], ["4x3x", "1x10x3x"]),
+        [_drawn(element, (4, 9), 4), _drawn(element, (9, 3), 5)],
+        xla_can=False,
+    )
 
 
 @_BOTH
 def test_control_flow_calls_and_tuples(element: str) -> None:
-    body = """%n = stablehlo.constant dense<5> : tensor<i32>
-      %one = stablehlo.constant dense<1> : tensor<i32>
-      %zero = stablehlo.constant dense<0> : tensor<i32>
-      %w:2 = stablehlo.while(%k = %zero, %v = %a) : tensor<i32>, tensor<6xE> cond {
-        %p = stablehlo.compare LT, %k, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
-        stablehlo.return %p : tensor<i1>
-      } do {
-        %l = stablehlo.add %k, %one : tensor<i32>
-        %m = func.call @step(%v, %b) : (tensor<6xE>, tensor<6xE>) -> tensor<6xE>
-        stablehlo.return %l, %m : tensor<i32>, tensor<6xE>
-      }
-      %t = stablehlo.tuple %w#1, %n : tuple<tensor<6xE>, tensor<i32>>
-      %g = stablehlo.get_tuple_element %t[0] : (tuple<tensor<6xE>, tensor<i32>>) -> tensor<6xE>
-      %c = "stablehlo.case"(%one) ({ stablehlo.return %a : tensor<6xE> }, {
-        %q = stablehlo.subtract %g, %b : tensor<6xE>
-        stablehlo.return %q : tensor<6xE> }) : (tensor<i32>) -> tensor<6xE>
-      %o = stablehlo.optimization_barrier %c : tensor<6xE>"""
-    step = """
-    func.func private @step(%a: tensor<6xE>, %b: tensor<6xE>) -> tensor<6xE> {
-      %0 = stablehlo.multiply %a, %b : tensor<6xE>
-      %1 = stablehlo.add %0, %b : tensor<6xE>
-      return %1 : tensor<6xE>
-    }"""
-    program = _computed(
-        element, body.replace("E>", f"{element}>"), ["%o"], ["6x"] * 2, ["6x"], step.replace("E>", f"{element}>")
+    body = CONTROL_FLOW.replace("COUNT", "5") + "%o = stablehlo.optimization_barrier %c : tensor<6xE>"
+    _check(
+        _computed(element, body, ["%o"], ["6x"] * 2, ["6x"], STEP), [_drawn(element, (6,), 6), _drawn(element, (6,), 7)]
     )
-    _check(program, [_drawn(element, (6,), 6), _drawn(element, (6,), 7)])
 
 
 @_BOTH
@@ -281,12 +220,12 @@ def test_sizes_that_are_known_at_run_time_only(element: str) -> None:
 @_BOTH
 @pytest.mark.parametrize("name", ["add", "multiply", "minimum", "maximum"])
 def test_between_devices(element: str, name: str) -> None:
-    body = f"""%0 = "stablehlo.all_reduce"(%a) {_body(name)} {{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}}
+    body = f"""%0 = "stablehlo.all_reduce"(%a) {region(name)} {{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}}
         : (tensor<4xE>) -> tensor<4xE>
       %1 = "stablehlo.all_gather"(%0) {{all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}}
         : (tensor<4xE>) -> tensor<8xE>
       %2 = "stablehlo.collective_permute"(%1) {{source_target_pairs = dense<[[0, 1], [1, 0]]> : tensor<2x2xi64>}}
-        : (tensor<8xE>) -> tensor<8xE>""".replace("E>", f"{element}>")
+        : (tensor<8xE>) -> tensor<8xE>"""
     program = _computed(element, body, ["%2"], ["4x"], ["8x"])
     artifact, _ = expanded(program, FEATURE)
     inputs = [[_drawn(element, (4,), seed)] for seed in (9, 10)]
