@@ -81,58 +81,57 @@ def test_permutations_are_of_replicas_or_of_partitions(
     np.testing.assert_array_equal(found, expected)
 
 
-def test_all_gather_concatenates_in_the_order_of_the_group() -> None:
-    groups = "dense<[[2, 0], [1, 3]]> : tensor<2x2xi64>"
-    op = f'"stablehlo.all_gather"(%a) {{all_gather_dim = 1 : i64, replica_groups = {groups}}}'
-    inputs = rows(4, 2, 1)
-    found = run(program(op, "tensor<2x1xf32>", "tensor<2x2xf32>"), inputs, 4)
-    order = [[2, 0], [1, 3], [2, 0], [1, 3]]
-    np.testing.assert_array_equal(found, [np.concatenate(inputs[each, 0], axis=1) for each in order])
+_MAXIMUM_OF_QUOTIENTS = """({ ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+  %d = stablehlo.divide %x, %y : tensor<f32> %m = stablehlo.maximum %d, %y : tensor<f32>
+  stablehlo.return %m : tensor<f32> })"""
+_TWO, _FOUR = rows(2, 2, 4), rows(4, 2, 1)
 
 
-def test_all_to_all_gives_each_its_part_of_everybody() -> None:
-    op = (
+def groups(*ids: list[int]) -> str:
+    return f"replica_groups = dense<{list(ids)}> : tensor<{len(ids)}x{len(ids[0])}xi64>"
+
+
+#: For each op: what it takes and gives, of which replicas, and the result of each of these.
+COLLECTIVES: dict[str, tuple[str, str, str, Any, Any]] = {
+    "all_gather concatenates in the order of the group": (
+        f'"stablehlo.all_gather"(%a) {{all_gather_dim = 1 : i64, {groups([2, 0], [1, 3])}}}',
+        *("tensor<2x1xf32>", "tensor<2x2xf32>", _FOUR),
+        [np.concatenate(_FOUR[each, 0], axis=1) for each in ([2, 0], [1, 3], [2, 0], [1, 3])],
+    ),
+    "all_to_all gives each its part of everybody": (
         '"stablehlo.all_to_all"(%a) {split_dimension = 1 : i64, concat_dimension = 0 : i64, split_count = 2 : i64, '
-        "replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}"
-    )
-    inputs = rows(2, 2, 4)
-    found = run(program(op, "tensor<2x4xf32>", "tensor<4x2xf32>"), inputs, 2)
-    np.testing.assert_array_equal(
-        found, [np.concatenate([inputs[0, 0][:, part], inputs[1, 0][:, part]]) for part in (slice(0, 2), slice(2, 4))]
-    )
+        f"{groups([0, 1])}}}",
+        *("tensor<2x4xf32>", "tensor<4x2xf32>", _TWO),
+        [np.concatenate([_TWO[0, 0][:, part], _TWO[1, 0][:, part]]) for part in (slice(0, 2), slice(2, 4))],
+    ),
+    "reduce_scatter gives each its part of the sum": (
+        f'"stablehlo.reduce_scatter"(%a) {ADD} {{scatter_dimension = 0 : i64, {groups([1, 0])}}}',
+        *("tensor<4xf32>", "tensor<2xf32>", rows(2, 4), [[8, 10], [4, 6]]),
+    ),
+    "collective_broadcast gives zeros to devices of no group": (
+        f'"stablehlo.collective_broadcast"(%a) {{{groups([2, 1])}}}',
+        *("tensor<2xf32>", "tensor<2xf32>", rows(3, 2) + 1, [[0, 0], [5, 6], [5, 6]]),
+    ),
+    "any function of two reduces": (
+        f'"stablehlo.all_reduce"(%a) {_MAXIMUM_OF_QUOTIENTS} {{{groups([0, 1, 2])}}}',
+        *("tensor<2xf32>", "tensor<2xf32>"),
+        *(np.array([[[8.0, 3.0]], [[2.0, 4.0]], [[1.0, 16.0]]], np.float32), [[4, 16]] * 3),
+    ),
+    "reductions of a wider type than what is reduced": (
+        f'"stablehlo.all_reduce"(%a) {ADD} {{{groups([0, 1])}}}',
+        *("tensor<f16>", "tensor<f32>", np.array([[2048.0], [1.0]], np.float16), [2049, 2049]),
+    ),
+    "many devices need no cores": (
+        f'"stablehlo.all_reduce"(%a) {ADD} {{{groups(list(range(64)))}}}',
+        *("tensor<2xf32>", "tensor<2xf32>", rows(64, 2), np.broadcast_to(rows(64, 2).sum(axis=0), (64, 2))),
+    ),
+}
 
 
-def test_reduce_scatter_gives_each_its_part_of_the_sum() -> None:
-    op = (
-        f'"stablehlo.reduce_scatter"(%a) {ADD} {{scatter_dimension = 0 : i64, '
-        "replica_groups = dense<[[1, 0]]> : tensor<1x2xi64>}"
-    )
-    inputs = rows(2, 4)
-    found = run(program(op, "tensor<4xf32>", "tensor<2xf32>"), inputs, 2)
-    total = inputs[:, 0].sum(axis=0)
-    np.testing.assert_array_equal(found, [total[2:], total[:2]])
-
-
-def test_collective_broadcast_gives_zeros_to_devices_of_no_group() -> None:
-    op = '"stablehlo.collective_broadcast"(%a) {replica_groups = dense<[[2, 1]]> : tensor<1x2xi64>}'
-    inputs = rows(3, 2) + 1
-    found = run(program(op, "tensor<2xf32>", "tensor<2xf32>"), inputs, 3)
-    np.testing.assert_array_equal(found, [[0, 0], inputs[2, 0], inputs[2, 0]])
-
-
-def test_any_function_of_two_reduces() -> None:
-    body = """({ ^bb0(%x: tensor<f32>, %y: tensor<f32>):
-      %d = stablehlo.divide %x, %y : tensor<f32> %m = stablehlo.maximum %d, %y : tensor<f32>
-      stablehlo.return %m : tensor<f32> })"""
-    op = f'"stablehlo.all_reduce"(%a) {body} {{replica_groups = dense<[[0, 1, 2]]> : tensor<1x3xi64>}}'
-    inputs = np.array([[[8.0, 3.0]], [[2.0, 4.0]], [[1.0, 16.0]]], np.float32)
-    assert run(program(op, "tensor<2xf32>", "tensor<2xf32>"), inputs, 3).tolist() == [[4, 16]] * 3
-
-
-def test_reductions_may_be_of_a_wider_type_than_what_is_reduced() -> None:
-    op = f'"stablehlo.all_reduce"(%a) {ADD} {{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}}'
-    inputs = np.array([[2048.0], [1.0]], np.float16)
-    assert run(program(op, "tensor<f16>", "tensor<f32>"), inputs, 2).tolist() == [2049, 2049]
+@pytest.mark.parametrize("name", COLLECTIVES)
+def test_what_each_replica_gets(name: str) -> None:
+    op, argument, result, inputs, expected = COLLECTIVES[name]
+    np.testing.assert_array_equal(run(program(op, argument, result), inputs, len(inputs)), expected)
 
 
 def test_several_operands_are_reduced_by_the_same_function() -> None:
@@ -154,14 +153,6 @@ def test_devices_know_their_replica_and_their_partition() -> None:
       return %2 : tensor<2xui32> }"""
     found = run(text, [[] for _ in range(6)], 3, 2)
     assert found.tolist() == [[0, 0], [0, 1], [1, 0], [1, 1], [2, 0], [2, 1]]
-
-
-def test_many_devices_need_no_cores() -> None:
-    ids = list(range(64))
-    op = f'"stablehlo.all_reduce"(%a) {ADD} {{replica_groups = dense<[{ids}]> : tensor<1x64xi64>}}'
-    inputs = rows(64, 2)
-    found = run(program(op, "tensor<2xf32>", "tensor<2xf32>"), inputs, 64)
-    np.testing.assert_array_equal(found, np.broadcast_to(inputs.sum(axis=0), (64, 2)))
 
 
 def test_quantities_go_round_in_a_loop() -> None:
