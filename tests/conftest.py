@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -52,6 +53,15 @@ def both_places(request: pytest.FixtureRequest) -> None:
 
 def _here(engine: Any, *arguments: Any) -> Any:
     return engine(*arguments[:-1], in_process=True)
+
+
+@pytest.fixture
+def kept() -> Iterator[list[int]]:
+    """Let commands have their work done by processes that stay; the numbers of processes that are asked for."""
+    from support.vhlo_process import kept_workers
+
+    with kept_workers() as asked:
+        yield asked
 
 
 @pytest.fixture(scope="session")

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.vhlo_process import kept_workers, vhlo
+from support.vhlo_process import vhlo
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main
 from vhlo_tools.printable import printable, printable_lines
+
+pytestmark = pytest.mark.usefixtures("kept")
 
 PROGRAM = Path(__file__).parents[1] / "programs" / "hostile" / "names_with_escapes.mlir"
 #: In each, `P` is the program, `A` its artifact, and `O` a file to write.
@@ -42,12 +43,6 @@ def assert_harmless(text: str) -> None:
         # A name that contains a new line would begin one with what follows it.
         assert not line.lstrip().startswith("\\x3a:"), line
         assert "##[" not in line, line
-
-
-@pytest.fixture(autouse=True)
-def kept() -> Iterator[None]:
-    with kept_workers():
-        yield
 
 
 @pytest.fixture

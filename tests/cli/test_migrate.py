@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,13 @@ import jsonschema
 import pytest
 from support.corpus import EXAMPLES, FEATURES
 from support.corpus_files import corpus_files
-from support.vhlo_process import kept_workers, vhlo
+from support.vhlo_process import vhlo
 
 import vhlo_tools as vt
 from vhlo_tools.cli.display import shown_progress
 from vhlo_tools.cli.main import main
+
+pytestmark = pytest.mark.usefixtures("kept")
 
 VHLO = [sys.executable, "-m", "vhlo_tools.cli.main"]
 COUNTS = {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}}
@@ -72,12 +73,6 @@ REPORT = {
     },
     "additionalProperties": False,
 }
-
-
-@pytest.fixture(autouse=True)
-def kept() -> Iterator[None]:
-    with kept_workers():
-        yield
 
 
 @pytest.fixture

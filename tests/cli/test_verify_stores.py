@@ -8,14 +8,13 @@ import os
 import shutil
 import signal
 import tracemalloc
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 
 import pytest
 from support.corpus import EXAMPLES
-from support.vhlo_process import kept_workers
 
 import vhlo_tools as vt
 from vhlo_tools.api import EquivalenceChecker, store_verification
@@ -74,12 +73,6 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def stores(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(written, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def kept() -> Iterator[None]:
-    with kept_workers():
-        yield
 
 
 OUTCOMES = {

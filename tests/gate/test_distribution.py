@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import shutil
 import subprocess
 import tracemalloc
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
-from support.gate_programs import GOOD, DeadlyExaminer, blocked, fill_with_kinds, write
+from support.gate_programs import GOOD, DeadlyExaminer, blocked, write
 
 import vhlo_tools as vt
 from vhlo_tools.api import resolve_target
@@ -37,20 +36,6 @@ from vhlo_tools.gate.examination import Content, Task
 from vhlo_tools.gate.examinations import DistributedExaminations
 
 SETTINGS = Settings(target=("1.3.0", "1.9.0"))
-
-
-@pytest.fixture(scope="module")
-def kinds(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("kinds")
-    fill_with_kinds(folder)
-    return folder
-
-
-@pytest.fixture
-def folder(kinds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    shutil.copytree(kinds, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 @pytest.fixture(scope="module")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.gate_programs import GOOD, DeadlyExaminer, blocked, check, fill_with_kinds, write
+from support.gate_programs import GOOD, DeadlyExaminer, blocked, check, write
 from support.vhlo_process import kept_workers
 
 from vhlo_tools.api import resolve_target
@@ -20,21 +19,6 @@ from vhlo_tools.gate.examinations import Examinations
 from vhlo_tools.gate.findings_cache import FindingsCache
 
 QUESTIONS = (CheckTarget(resolve_target("1.3.0")),)
-
-
-@pytest.fixture(scope="module")
-def kinds(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("kinds")
-    fill_with_kinds(folder)
-    return folder
-
-
-@pytest.fixture
-def folder(kinds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with programs of many kinds, some of them equal, some damaged."""
-    shutil.copytree(kinds, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 @pytest.fixture

@@ -5,27 +5,21 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
 import pytest
-from support.vhlo_process import kept_workers
 
 import vhlo_tools as vt
 from vhlo_tools.api.stores import MIGRATION_TOOLS
 from vhlo_tools.cli.main import main
 from vhlo_tools.stores import Journal, Migration, MigrationSettings, Workers
 
+pytestmark = pytest.mark.usefixtures("kept")
+
 PROGRAM = "func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> { return %a : tensor<2xf32> }"
 NAMES = ("a.mlirbc", "b", "below/c.mlirbc")
 OLD = vt.Version("1.3.0")
-
-
-@pytest.fixture(autouse=True)
-def kept() -> Iterator[None]:
-    with kept_workers():
-        yield
 
 
 @pytest.fixture

@@ -6,26 +6,21 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.plain_permissions import PLAIN
-from support.vhlo_process import kept_workers, warm_python
+from support.vhlo_process import warm_python
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main
 from vhlo_tools.files import Kind
 from vhlo_tools.stores import Journal, MigrationRecord, MigrationSettings
 
+pytestmark = pytest.mark.usefixtures("kept")
+
 TARGET = vt.Version("1.0.0")
 PROGRAM = "func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> { return %a : tensor<2xf32> }"
-
-
-@pytest.fixture(autouse=True)
-def kept() -> Iterator[None]:
-    with kept_workers():
-        yield
 
 
 @pytest.fixture
