@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
+from support.element_types import TYPES
 
 import vhlo_tools as vt
 
@@ -112,19 +112,6 @@ REDUCTIONS = [
     }.items()
     for reduction in reductions
 ]
-ELEMENTS = {
-    "f32": np.float32,
-    "f64": np.float64,
-    "i2": ml_dtypes.int2,
-    "f16": np.float16,
-    "bf16": ml_dtypes.bfloat16,
-    "i32": np.int32,
-    "i8": np.int8,
-    "ui8": np.uint8,
-    "i64": np.int64,
-    "i1": np.bool_,
-    "complex<f32>": np.complex64,
-}
 
 
 def inputs_of(elements: list[str], devices: int) -> list[list[Any]]:
@@ -135,11 +122,11 @@ def inputs_of(elements: list[str], devices: int) -> list[list[Any]]:
 def drawn(chance: np.random.Generator, element: str) -> Any:
     if element == "bf16":
         # XLA reduces in f32 and rounds once: so sums and products are such that nothing is rounded.
-        return chance.choice([-2, -1, 1, 2], (8, 8)).astype(ELEMENTS[element])
+        return chance.choice([-2, -1, 1, 2], (8, 8)).astype(TYPES[element])
     values = chance.integers(-50, 50, (8, 8)) if "i" in element else chance.normal(size=(8, 8))
     if element == "complex<f32>":
         values = values + 1j * chance.normal(size=(8, 8))
-    return (values % 2 if element == "i1" else np.abs(values) if element == "ui8" else values).astype(ELEMENTS[element])
+    return (values % 2 if element == "i1" else np.abs(values) if element == "ui8" else values).astype(TYPES[element])
 
 
 def program(calls: list[Call], replicas: int, partitions: int, strategy: str) -> tuple[str, list[str]]:

@@ -20,21 +20,15 @@ from vhlo_tools.bytecode import encode
 from vhlo_tools.bytecode.traversal import SourceLocations
 
 FLOATS = {
-    "f16": "float16",
+    **{f"f{bits}": f"float{bits}" for bits in (16, 32, 64)},
     "bf16": "bfloat16",
-    "f32": "float32",
-    "f64": "float64",
-    "f8E4M3FN": "float8_e4m3fn",
-    "f8E5M2": "float8_e5m2",
-    "f8E4M3FNUZ": "float8_e4m3fnuz",
-    "f8E5M2FNUZ": "float8_e5m2fnuz",
-    "f8E4M3B11FNUZ": "float8_e4m3b11fnuz",
-    "f8E4M3": "float8_e4m3",
-    "f8E3M4": "float8_e3m4",
-    "f4E2M1FN": "float4_e2m1fn",
-    "f6E2M3FN": "float6_e2m3fn",
-    "f6E3M2FN": "float6_e3m2fn",
-    "f8E8M0FNU": "float8_e8m0fnu",
+    **{
+        f"f{name}": f"float{name.replace('E', '_e').lower()}"
+        for name in (
+            *("8E4M3FN", "8E5M2", "8E4M3FNUZ", "8E5M2FNUZ", "8E4M3B11FNUZ", "8E4M3", "8E3M4"),
+            *("4E2M1FN", "6E2M3FN", "6E3M2FN", "8E8M0FNU"),
+        )
+    },
 }
 INTEGERS = {
     **{f"i{bits}": f"int{bits}" for bits in (2, 4, 8, 16, 32, 64)},

@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from support.both_engines import tensor
+from support.element_types import TYPES
 from support.expansions import ENGINES, check_same, check_same_on_devices, expanded
 
 import vhlo_tools as vt
@@ -18,19 +19,7 @@ from vhlo_tools.conversion.fidelity import expansion
 from vhlo_tools.program import load_program
 
 _FEATURE = "gather_scatter_batching_dims"
-_INTEGERS: dict[str, Any] = {
-    "i4": ml_dtypes.int4,
-    "i8": np.int8,
-    "i16": np.int16,
-    "i32": np.int32,
-    "i64": np.int64,
-    "ui4": ml_dtypes.uint4,
-    "ui8": np.uint8,
-    "ui32": np.uint32,
-    "ui64": np.uint64,
-}
-
-
+_INTEGERS = ("i4", "i8", "i16", "i32", "i64", "ui4", "ui8", "ui32", "ui64")
 _LIMITS: Any = ml_dtypes.iinfo
 
 
@@ -113,9 +102,9 @@ class Case:
 
     def arrays(self, rng: np.random.Generator) -> tuple[Any, Any, Any]:
         """Return an operand, indices of which some are out of bounds, and updates that are exact in sums."""
-        info: Any = _LIMITS(_INTEGERS[self.element])
+        info: Any = _LIMITS(TYPES[self.element])
         low, high = max(int(info.min), -2), min(int(info.max), max(self.operand, default=0) + 2)
-        indices = rng.integers(low, high, self.indices, endpoint=True).astype(_INTEGERS[self.element])
+        indices = rng.integers(low, high, self.indices, endpoint=True).astype(TYPES[self.element])
         if indices.size and high > 2:
             indices.flat[0] = info.max
             indices.flat[-1] = info.min
@@ -165,7 +154,7 @@ def _drawn(rng: np.random.Generator, element: str) -> Case:
 
 def _cases(seed: int, count: int) -> list[Case]:
     rng = np.random.default_rng(seed)
-    return [_drawn(rng, list(_INTEGERS)[index % len(_INTEGERS)]) for index in range(count)]
+    return [_drawn(rng, _INTEGERS[index % len(_INTEGERS)]) for index in range(count)]
 
 
 def _gathered(case: Case, operand: Any, indices: Any) -> Any:

@@ -6,26 +6,17 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 from support.both_engines import function
+from support.element_types import EVERY_TYPE
 from support.expansions import ENGINES, check_same, check_same_on_devices, expanded
 from support.narrow_programs import CONTROL_FLOW, STEP, narrow_program, region
 
 import vhlo_tools as vt
 from vhlo_tools.spec import known_features
 
-_KINDS: dict[str, Any] = {
-    "f4E2M1FN": ml_dtypes.float4_e2m1fn,
-    "f6E2M3FN": ml_dtypes.float6_e2m3fn,
-    "f6E3M2FN": ml_dtypes.float6_e3m2fn,
-    "f8E3M4": ml_dtypes.float8_e3m4,
-    "f8E4M3": ml_dtypes.float8_e4m3,
-    "f8E4M3B11FNUZ": ml_dtypes.float8_e4m3b11fnuz,
-    "f8E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
-    "f8E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
-}
+_KINDS = ("f4E2M1FN", "f6E2M3FN", "f6E3M2FN", "f8E3M4", "f8E4M3", "f8E4M3B11FNUZ", "f8E4M3FNUZ", "f8E5M2FNUZ")
 _SCALES = "f8E8M0FNU"
 _EVERY = pytest.mark.parametrize("element", _KINDS)
 _XLA_LACKS = {"f6E2M3FN", "f6E3M2FN"}
@@ -42,7 +33,7 @@ def _engines(element: str) -> Any:
 
 def _all(element: str) -> np.ndarray[Any, Any]:
     """Return all values of a type, as f32 or f64."""
-    kind, wide = _KINDS.get(element, ml_dtypes.float8_e8m0fnu), np.float64 if element == _SCALES else np.float32
+    kind, wide = EVERY_TYPE[element], np.float64 if element == _SCALES else np.float32
     bits = {"f4": 4, "f6": 6, "f8": 8}[element[:2]]
     values: np.ndarray[Any, Any] = np.arange(1 << bits, dtype=np.uint8).view(kind).astype(wide)
     return values
@@ -80,7 +71,7 @@ def test_conversions(element: str, source: str) -> None:
         places = _near(element).astype(np.float32)
         numbers = np.concatenate([places, np.nextafter(places, np.float32(9)), np.nextafter(places, np.float32(-9))])
     elif source in ("f16", "bf16"):
-        numbers = np.arange(1 << 16, dtype=np.uint16).view({"f16": np.float16, "bf16": ml_dtypes.bfloat16}[source])
+        numbers = np.arange(1 << 16, dtype=np.uint16).view(EVERY_TYPE[source])
     elif source == "i32":
         numbers = np.concatenate([np.arange(-600, 600), 2 ** np.arange(31) - 1, 2 ** np.arange(30) * 3 // 2])
         numbers = numbers.astype(np.int32)
@@ -173,12 +164,12 @@ def test_bits(element: str) -> None:
     program = function("%a: tensor<256xui8>", body, ["%1", "%2"], ["tensor<256xi8>", "tensor<256xf32>"])
     artifact, _ = expanded(program, _feature(element))
     bits = np.arange(256, dtype=np.uint8)
-    expected = bits.view(_KINDS[element])
+    expected = bits.view(EVERY_TYPE[element])
     is_nan = np.isnan(expected.astype(np.float32))
     for engine in ENGINES:
         found, numbers = vt.run(artifact, [bits], engine=engine)
         np.testing.assert_array_equal(found.view(np.uint8)[~is_nan], bits[~is_nan])
-        assert np.isnan(found.view(_KINDS[element]).astype(np.float32)[is_nan]).all()
+        assert np.isnan(found.view(EVERY_TYPE[element]).astype(np.float32)[is_nan]).all()
         np.testing.assert_array_equal(numbers, expected.astype(np.float32))
         np.testing.assert_array_equal(np.signbit(numbers[~is_nan]), np.signbit(expected.astype(np.float32)[~is_nan]))
 
@@ -271,7 +262,7 @@ def test_scales() -> None:
     near = np.concatenate([2**exponents * part for part in (1, 1.25, 1.4999, 1.5, 1.5001, 1.75)])
     numbers = np.concatenate([near, [np.nan, np.inf, -1.0, -np.inf]])
     for source in ("f64", "f32", "bf16"):
-        given = numbers.astype({"f64": np.float64, "f32": np.float32, "bf16": ml_dtypes.bfloat16}[source])
+        given = numbers.astype(EVERY_TYPE[source])
         size = f"{given.size}x"
         body = f"""%0 = stablehlo.convert %a : (tensor<{size}{source}>) -> tensor<{size}{_SCALES}>
           %1 = stablehlo.convert %0 : (tensor<{size}{_SCALES}>) -> tensor<{size}f64>"""
@@ -294,7 +285,7 @@ def test_bits_of_scales(engine: Any) -> None:
     bits = np.arange(256, dtype=np.uint8)
     found, numbers = vt.run(artifact, [bits], engine=engine)
     np.testing.assert_array_equal(found, bits)
-    np.testing.assert_array_equal(numbers, bits.view(ml_dtypes.float8_e8m0fnu).astype(np.float64))
+    np.testing.assert_array_equal(numbers, bits.view(EVERY_TYPE[_SCALES]).astype(np.float64))
 
 
 def test_scaling_of_blocks() -> None:
@@ -353,7 +344,7 @@ def test_relaxed_products(element: str) -> None:
     inputs = [_drawn(element, (4, 9), 8), _drawn(element, (9, 3), 9)]
     exact = (inputs[0].astype(np.float64) @ inputs[1].astype(np.float64)).astype(np.float32)
     with np.errstate(all="ignore"):
-        expected = exact.astype(_KINDS[element]).astype(np.float32)
+        expected = exact.astype(EVERY_TYPE[element]).astype(np.float32)
     for engine in ENGINES:
         np.testing.assert_array_equal(vt.run(artifact, inputs, engine=engine)[0], expected)
 
