@@ -6,7 +6,7 @@ import pytest
 from support.corpus import EXAMPLES
 
 import vhlo_tools as vt
-from vhlo_tools.artifact import inspect_bytes, other_dialects
+from vhlo_tools.artifact import inspect_bytes, other_dialects, outline_of
 from vhlo_tools.bytecode.editing import Tables
 
 pytestmark = pytest.mark.every_python
@@ -125,3 +125,29 @@ def test_inspection_of_every_kind(artifact: vt.Artifact) -> None:
     )
     assert inspect_bytes((EXAMPLES / "convnet.bc").read_bytes(), "x")["producer"].startswith("MLIR")
     assert inspect_bytes((EXAMPLES / "saxpy.mlir").read_bytes(), "x")["kind"] == "mlir-text"
+
+
+@pytest.mark.parametrize(
+    ("program", "lines"),
+    [
+        (
+            """
+            func.func @main(%a: tensor<2xf32> {tf.aliasing_output = 0 : i32}, %b: tensor<f32> {jax.buffer_donor = true})
+                -> tensor<2xf32> {
+              %0 = stablehlo.constant dense<[1.0, 2.0]> : tensor<2xf32>
+              return %0 : tensor<2xf32>
+            }""",
+            {
+                "takes": "2 arguments: tensor<2xf32>, tensor<f32>; donated: 1",
+                "gives": "1 result: tensor<2xf32>; aliased: {0} with parameter 0",
+                "holds": "2 ops in 1 function: 1 constant, 1 return; 1 constant of 8 bytes",
+            },
+        ),
+        (
+            "func.func @main() { return }",
+            {"takes": "no arguments", "gives": "no results", "holds": "1 op in 1 function: 1 return; no constants"},
+        ),
+    ],
+)
+def test_the_outline_of_an_artifact(program: str, lines: dict[str, str]) -> None:
+    assert dict(outline_of(vt.serialize(program))).items() >= lines.items()

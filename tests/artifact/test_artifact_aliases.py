@@ -179,6 +179,9 @@ def test_what_is_kept_of_a_program() -> None:
     moved = step.with_aliases(aliases, "module")
     assert moved.declared_aliases().declared.form == "module"
     assert "tf.aliasing_output" not in str(vt.deserialize(moved))
+    # Nor are the numbers of outputs left in the tables.
+    before, after = (each.inventory().attributes["vhlo.integer_v1"] for each in (step, moved))
+    assert before - after == len(aliases.aliases)
     # A form that a program has stays, until another is asked for.
     assert moved.with_aliases(aliases).declared_aliases().declared.form == "module"
     back = moved.with_aliases(aliases, "argument")

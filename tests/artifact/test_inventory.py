@@ -96,6 +96,7 @@ def test_inspection_has_the_fields_of_the_design() -> None:
     ("attribute", "value"),
     [
         ("array<i64: 1, -2>", [1, -2]),
+        ("array<i64>", []),
         ("dense<7> : tensor<3xi64>", [7, 7, 7]),
         ("dense<[[1, 2]]> : tensor<1x2xi64>", "16 bytes of tensor<1x2xi64>"),
         ("dense<7> : tensor<i64>", "8 bytes of tensor<i64>"),

@@ -55,6 +55,8 @@ def dense_array(number: int, data: bytes, *, bits: int = 64) -> Made:
         (tensor("i64", 2, data=words(1, -2)), (1, -2)),
         (tensor("i64", 3, data=words(7)), (7, 7, 7)),
         (tensor("i64", 0, data=b""), ()),
+        # As many as may be.
+        (tensor("i64", 1 << 17, data=words(7)), (7,) * (1 << 17)),
         (dense_array(2, words(1, -2)), (1, -2)),
         (dense_array(0, b""), ()),
         (lambda tables: tables.vhlo("array_v1", (integer("i32", 1)(tables), integer("i32", 2)(tables))), [1, 2]),
@@ -81,6 +83,7 @@ def test_plain_values(make: Made, plain: Plain, file: File) -> None:
         tensor("i64", data=words(5)),
         tensor("i32", 2, data=words(5)),
         tensor("i64", 3, data=words(1, 2)),
+        tensor("i64", (1 << 17) + 1, data=words(7)),
         tensor("i64", 2, data=words(1, 2)[:12]),
         dense_array(2, bytes(8), bits=32),
         dense_array(3, words(1, 2)),

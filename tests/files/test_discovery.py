@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import struct
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,13 +13,17 @@ import pytest
 from support.corpus import EXAMPLES
 
 import vhlo_tools as vt
-from vhlo_tools.files import programs_at, read_bytes
+from vhlo_tools.files import Url, objects, programs_at, read_bytes
+from vhlo_tools.files.connections import Listed, Stamp
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "bytecode").write_bytes((EXAMPLES / "convnet.bc").read_bytes())
+    # A jax.export file that begins with its first table, which refers to the artifact at byte 44.
+    exported = struct.pack("<IiI16HI", 4, 4 - 12, 44 - 8, 32, 8, *[0] * 13, 4, 4) + b"ML\xefR"
+    (tmp_path / "a" / "compact.bin").write_bytes(exported)
     (tmp_path / "a" / "exported.bin").write_bytes((EXAMPLES / "symbolic_export.jax_export").read_bytes())
     (tmp_path / "a" / "b" / "text.mlir").write_text("")
     (tmp_path / "weights.npy").write_bytes(b"\x93NUMPY" + b"\0" * 100)
@@ -26,6 +31,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "numbers").write_bytes(b"\x10\0\0\0" * 50)
     (tmp_path / "empty").write_bytes(b"")
     (tmp_path / "again").symlink_to(tmp_path / "a")
+    (tmp_path / "lost").symlink_to(tmp_path / "nowhere")
     os.mkfifo(tmp_path / "pipe")
     return tmp_path
 
@@ -35,13 +41,31 @@ def names(found: object, folder: Path) -> list[str]:
 
 
 def test_programs_are_known_by_content_or_suffix(folder: Path) -> None:
-    expected = ["bytecode", "a/exported.bin", "a/b/text.mlir"]
+    expected = ["bytecode", "a/compact.bin", "a/exported.bin", "a/b/text.mlir"]
     assert names(programs_at(str(folder)), folder) == expected
     assert sorted(names(programs_at(str(folder), ordered=False), folder)) == sorted(expected)
 
 
+def test_objects_are_known_by_content_or_suffix(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An object that is gone by the time it is read is none, as a file would be."""
+    held = {"bytecode": (EXAMPLES / "convnet.bc").read_bytes(), "weights": b"\x93NUMPY", "empty": b"", "text.mlir": b""}
+
+    def opened(url: Url, *, head: int) -> bytes:
+        if url.name == "gone":
+            raise FileNotFoundError(url.name)
+        return held[url.name]
+
+    listed = [
+        Listed(Url("s3", "b", f"a/{name}"), Stamp(len(held.get(name, b"12345")), "1")) for name in (*held, "gone")
+    ]
+    monkeypatch.setattr(objects, "stamp_of", lambda url: None)
+    monkeypatch.setattr(objects, "objects_under", lambda url: [listed])
+    monkeypatch.setattr(objects, "open_object", opened)
+    assert list(programs_at("s3://b/a")) == ["s3://b/a/bytecode", "s3://b/a/text.mlir"]
+
+
 def test_what_is_excluded_is_left_out(folder: Path) -> None:
-    assert names(programs_at(str(folder), ("b",)), folder) == ["bytecode", "a/exported.bin"]
+    assert names(programs_at(str(folder), ("b",)), folder) == ["bytecode", "a/compact.bin", "a/exported.bin"]
     assert names(programs_at(str(folder), ("a/*.bin", "byte*")), folder) == ["a/b/text.mlir"]
     assert names(programs_at(str(folder / "**" / "*.mlir"), ()), folder) == ["a/b/text.mlir", "again/b/text.mlir"]
 

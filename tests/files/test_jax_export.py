@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
+from pathlib import Path
 
 import jax
 import jax.export
@@ -13,6 +14,7 @@ from support.corpus import EXAMPLES
 
 import vhlo_tools as vt
 from vhlo_tools.files import decode_jax_export, recognise
+from vhlo_tools.files.jax_export import parts_of
 
 DATA = (EXAMPLES / "symbolic_export.jax_export").read_bytes()
 
@@ -65,3 +67,11 @@ def try_it(data: bytes) -> None:
 def test_a_root_outside_the_file(root: int) -> None:
     with pytest.raises((vt.InvalidProgramError, vt.MalformedArtifactError)):
         vt.open_artifact(struct.pack("<I", root) + DATA[4:])
+
+
+@pytest.mark.parametrize(("release", "counts"), [("0.7.2", "short"), ("0.8.2", "both"), ("0.9.2", "wide")])
+def test_how_a_file_says_the_number_of_devices(release: str, counts: str) -> None:
+    """With another field for it since jax 0.9, and with both in between."""
+    path = Path(__file__).parents[1] / "artifact" / "jax_exports" / f"{release}.small.jax_export"
+    found = [id_ for id_, _ in parts_of(decode_jax_export(path.read_bytes())) if "device_count" in id_]
+    assert found == [f"{counts}_device_count{'s' * (counts == 'both')}"]

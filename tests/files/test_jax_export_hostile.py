@@ -311,3 +311,14 @@ def test_a_module_of_any_size_goes_into_a_file_with_a_field_of_the_future(size: 
     wanted = MODULE[:4] + bytes([1]) * size
     found = decode_jax_export(join(replace_modules(data, lambda *_: [wanted])))
     assert (bytes(found.module), found.function_name) == (wanted, "main")
+
+
+@pytest.mark.parametrize("wanted", [[MODULE[:4], MODULE * 9], [MODULE * 9, MODULE[:4]]])
+def test_each_module_in_a_file_with_a_field_of_the_future_has_its_own_size(wanted: list[bytes]) -> None:
+    writer = Writer()
+    inner = writer.table("Exported", mlir_module_serialized=writer.builder.CreateByteVector(MODULE))
+    module = writer.builder.CreateByteVector(MODULE)
+    writer.builder.Finish(writer.table("Exported", future=7, mlir_module_serialized=module, vjp=inner))
+    data = bytes(writer.builder.Output())
+    found = decode_jax_export(join(replace_modules(data, lambda number, _: [wanted[number]])))
+    assert [bytes(level.module) for level in found.levels()] == wanted

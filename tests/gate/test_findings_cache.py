@@ -224,6 +224,9 @@ def test_equal_programs_are_examined_once_but_where_a_finding_names_the_program(
     write(tmp_path / "two.mlir", text)
     files = check_json(capsys, "one.mlir", "two.mlir", *ASKED)["files"]
     assert [each["findings"][0]["location"] for each in files] == ["one.mlir:3:8", "two.mlir:3:8"]
+    before = len(examined)
+    assert check_json(capsys, "one.mlir", "two.mlir", *ASKED)["files"] == files
+    assert len(examined) == before
     (tmp_path / "one.mlir").rename(tmp_path / "three.mlir")
     (file,) = check_json(capsys, "three.mlir", *ASKED)["files"]
     assert file["findings"][0]["location"] == "three.mlir:3:8"

@@ -345,12 +345,15 @@ def test_a_finding_with_a_file_but_no_line_and_no_rule_is_a_result(store: Path) 
     from vhlo_tools.gate import CheckTarget, ProgramResult, Scope, Verdict, render
     from vhlo_tools.version import Version
 
-    finding = Finding("some_new_thing", "error", "encoding", "it is new", location=SourceLocation("model.py", 0))
+    finding = Finding(
+        "some_new_thing", "error", "encoding", "It is new. Nobody has seen it.", location=SourceLocation("model.py", 0)
+    )
     question = CheckTarget(Target("1.0.0", Version("1.0.0"), "as requested", exact=True), reading=True)
     answer = ProgramResult("good.mlir", (Verdict(question, (finding,)),))
     text = "".join(render("sarif", Scope(["good.mlir"], [question], store), [answer]))
     run = read_sarif(text)
-    assert run["tool"]["driver"]["rules"][0]["name"] == "SomeNewThing"
+    (rule,) = run["tool"]["driver"]["rules"]
+    assert (rule["name"], rule["shortDescription"]) == ("SomeNewThing", {"text": "It is new"})
     assert "region" not in run["results"][0]["locations"][0]["physicalLocation"]
 
 

@@ -63,6 +63,7 @@ def test_what_a_level_may_be_for(name: str) -> None:
         ("tanh", "did you mean tan?"),
         ("ops", "did you mean op"),
         ("algorithm", "dot_algorithm"),
+        ("withdrawn", "is not a feature"),
         ("zzz", "`vhlo spec list`"),
         ("zzz*", "matches no feature"),
     ],

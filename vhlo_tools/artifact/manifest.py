@@ -363,7 +363,7 @@ def measured(chunks: Iterable[Chunk | Buffer]) -> tuple[int, str]:
 
 def _told_apart(expected: Any, found: Any) -> tuple[str, str]:
     """Return two values as text; of two lists, the first members that differ."""
-    if isinstance(expected, tuple) and isinstance(found, tuple):
+    if isinstance(expected, tuple):
         for index, (one, other) in enumerate(zip(expected, found, strict=False)):
             if one != other:
                 return f"{_text(one)} as number {index}", _text(other)
