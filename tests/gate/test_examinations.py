@@ -11,12 +11,14 @@ import pytest
 from support.gate_programs import GOOD, DeadlyExaminer, blocked, check, write
 from support.vhlo_process import kept_workers
 
-from vhlo_tools.api import resolve_target
-from vhlo_tools.gate import FORMATS, CheckTarget, examinations
-from vhlo_tools.gate.contents import read_ahead
-from vhlo_tools.gate.examination import Examination, Examiner, Task
+from vhlo_tools.api import Checked, resolve_target
+from vhlo_tools.findings import Finding
+from vhlo_tools.gate import FORMATS, CheckTarget, contents, examinations
+from vhlo_tools.gate.contents import digest_at, read_ahead, unread
+from vhlo_tools.gate.examination import Content, Examination, Examiner, Task
 from vhlo_tools.gate.examinations import Examinations
 from vhlo_tools.gate.findings_cache import FindingsCache
+from vhlo_tools.stores import ListedFile
 
 QUESTIONS = (CheckTarget(resolve_target("1.3.0")),)
 
@@ -183,3 +185,26 @@ def test_files_are_read_in_order_and_no_further_than_needed(folder: Path) -> Non
     assert small.data == (folder / "bytes0.mlirbc").read_bytes()
     (examination,) = Examinations(Examiner(), FindingsCache()).of(requests("big.mlir"), 1)
     assert examination.findings == ((),)
+
+
+def test_a_release_is_asked_where_no_error_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = Finding("refused", "error", "op", "a release refuses it")
+    monkeypatch.setattr(Checked, "confirmed_findings", lambda *_: [refused])
+    examiner = Examiner(confirm_with=("jaxlib==0.4.31",))
+    found = [examiner.examine(program, QUESTIONS).findings[0] for program in (GOOD, blocked(1))]
+    assert [[each.feature for each in findings] for findings in found] == [["refused"], ["tan"]]
+
+
+def test_a_folder_that_is_read_here_has_its_digest(tmp_path: Path) -> None:
+    """Whether or not there is a framework that reads it."""
+    (tmp_path / "saved").mkdir()
+    write(tmp_path / "saved" / "saved_model.pb", "graph")
+    path = str(tmp_path / "saved")
+    (found,) = Examiner()([Task(Content(path), QUESTIONS, path)])
+    assert found.digest == digest_at(tmp_path / "saved")
+
+
+def test_only_objects_of_this_process_are_read_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contents, "read_bytes", lambda where: GOOD.encode())
+    files = [ListedFile("memory://a/b.mlir"), ListedFile("s3://b/k.mlir", 5)]
+    assert [(each.data, each.size) for each in unread(files, lambda path: None)] == [(GOOD.encode(), 0), (None, 5)]

@@ -6,7 +6,7 @@ import pytest
 
 import vhlo_tools as vt
 from vhlo_tools.artifact.numbering import FileNumbering, ValueNumbering
-from vhlo_tools.bytecode import Entry, File, decode, encode
+from vhlo_tools.bytecode import Entry, File, attributes_of, decode, encode, heads_in
 from vhlo_tools.bytecode.container import DialectName
 from vhlo_tools.bytecode.editing import Tables
 from vhlo_tools.bytecode.primitives import varint
@@ -102,3 +102,15 @@ def test_long_blobs_are_told_apart_however_alike_they_are() -> None:
     assert len(set(keys)) == len(blobs)
     assert [shared.of_blob(memoryview(bytearray(blob))) for blob in blobs] == keys
     assert shared.of_blob(memoryview(bytes(256))) != shared.of_blob(memoryview(bytes(255)))
+
+
+def test_a_dictionary_in_the_properties_of_an_unknown_op_is_one_attribute() -> None:
+    """Only ops of other dialects have such a dictionary in place of properties."""
+    program = "func.func @main() { %0 = stablehlo.constant dense<1> : tensor<i8> return }"
+    file = decode(bytes(vt.serialize(program)).replace(b"constant_v1", b"constanz_v1"))
+    op = next(head for head in heads_in(file.program) if file.op_name(head.name) == "vhlo.constanz_v1")
+    (index,) = attributes_of(file, op).values()
+    tables = Tables(file)
+    value = tables.vhlo("string_v1", tables.string("text"))
+    file.attributes[index] = file.attributes[tables.dictionary({"name": value})]
+    assert FileNumbering(file, ValueNumbering()).attributes_of(op) == {"0": index}
