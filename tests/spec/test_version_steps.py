@@ -126,6 +126,16 @@ def test_constraints_apply_to_what_the_steps_leave() -> None:
     assert features(refused) == ["custom_call_dictionary_backend_config"]
 
 
+def test_a_constraint_on_a_number_tells_zeros_apart() -> None:
+    op = next(op for op in SPECS.ops if op.name == "batch_norm_inference")
+    zero = {"attribute": "float_v1", "type": {"type": "f32_v1"}, "value": 0.0}
+    constraint = Constraint("x", VERSIONS[1], (1,), "attributes_are_not", attributes=("epsilon",), value=zero)
+    specs = replace(SPECS, ops=(replace(op, constraints=(constraint,)),))
+    for value, found in ((0.0, ["x"]), (-0.0, [])):
+        operation = with_attribute(sample(SPECS, op.versions[0]), "epsilon", zero | {"value": value})
+        assert [each.feature for each in obstacles(operation, VERSIONS[0], specs)] == found
+
+
 def test_younger_ops_types_attributes_and_cases() -> None:
     tan = sample(SPECS, SPECS.op_versions["tan_v2"])
     with pytest.raises(

@@ -18,6 +18,7 @@ from vhlo_tools.spec_tools.checkout import (
 )
 from vhlo_tools.spec_tools.checkout_files import (
     Checkout,
+    Records,
     body_from,
     bytecode_versions,
     plain_code,
@@ -79,7 +80,9 @@ def test_encodings() -> None:
 
 def test_constraints() -> None:
     checkout = Checkout.open(FORK)
-    found = {(each.op.name, str(each.since)): each.requires for each in read_constraints(checkout, DEFINITIONS)}
+    constraints = read_constraints(checkout, DEFINITIONS)
+    assert [each.place for each in constraints] == [f"stablehlo/dialect/VhloOps.cpp:{line}" for line in (1, 16)]
+    found = {(each.op.name, str(each.since)): each.requires for each in constraints}
     assert found == {
         ("push_v2", "0.12.0"): (
             {"requires": "attributes_are_not", "attributes": ["where"], "kind": "knot_v1"},
@@ -102,6 +105,11 @@ def test_versions() -> None:
     versions = [Version(f"0.{minor}.0") for minor in (9, 10, 11, 12)]
     assert list(bytecode_versions(checkout, versions).values()) == [5, 5, 6, 6]
     assert checkout.unread == []
+
+
+def test_a_record_of_a_multiclass_is_where_it_is_made() -> None:
+    locations = ["/mlir/IR/Base.td:3", f"{FORK}/stablehlo/dialect/VhloOps.td:63"]
+    assert Records({}, FORK).place({"!locs": locations}) == "stablehlo/dialect/VhloOps.td:63"
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,8 @@ def test_what_is_not_known_is_left_to_a_person(tmp_path: Path) -> None:
     left = {each.what for each in plan.remaining}
     assert f"decide: op abs_v2: only there ({SOURCE})" in left
     assert f"decide: op late_v3: only there ({SOURCE})" in left
+    (abs_,) = [each for each in plan.remaining if each.what.startswith("decide: op abs_v2")]
+    assert abs_.path.read_text().splitlines()[abs_.line - 1 :][:2] == ["[[op]]", 'name = "abs"']
     assert f"end brief_v1 at {NEXT}: no version of it follows" in left
     assert "correct the names of the operands, results and regions of brand_new_v1" in left
     assert "move brand_new into the file of its family" in left

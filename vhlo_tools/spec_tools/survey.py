@@ -42,19 +42,19 @@ class Survey:
     version: Version
     minimum: Version | None  # the oldest version that it writes
     entries: Mapping[str, Entries]  # for each of KINDS that was read, facts by name
-    places: Mapping[tuple[str, str], str] = field(default_factory=dict, hash=False)  # by kind and name
-    notes: Mapping[Version, str] = field(default_factory=dict, hash=False)  # what a version brought, in a sentence
+    places: Mapping[tuple[str, str], str] = field(default_factory=dict)  # by kind and name
+    notes: Mapping[Version, str] = field(default_factory=dict)  # what a version brought, in a sentence
     #: the day, and what dates it (``tag`` or ``commit``)
-    dates: Mapping[Version, tuple[date, str]] = field(default_factory=dict, hash=False)
+    dates: Mapping[Version, tuple[date, str]] = field(default_factory=dict)
     #: Values by id, as VHLO text prints them and as TOML; None where that could not be read.
-    defaults: Mapping[str, tuple[str, str] | None] = field(default_factory=dict, hash=False)
+    defaults: Mapping[str, tuple[str, str] | None] = field(default_factory=dict)
     #: What constraints require, by name: entries as in the files of ops, without feature and versions.
-    requirements: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict, hash=False)
+    requirements: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
     #: each a code and its fields, as in ``types.toml``
-    encodings: Mapping[str, tuple[tuple[int, tuple[str, ...]], ...]] = field(default_factory=dict, hash=False)
+    encodings: Mapping[str, tuple[tuple[int, tuple[str, ...]], ...]] = field(default_factory=dict)
     #: Values, as VHLO text, that op versions get for attributes that their predecessors lack, where the source shows
     #: them instead of naming defaults.
-    implied: Mapping[str, Mapping[str, str]] = field(default_factory=dict, hash=False)
+    implied: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     unread: tuple[Unread, ...] = ()
 
     def place(self, kind: str, name: str) -> str:
