@@ -12,7 +12,9 @@ from support.corpus import EXAMPLES, example_programs, some_versions
 import vhlo_tools as vt
 from vhlo_tools.bindings import Provider
 from vhlo_tools.bytecode import Entry, ResourceGroup, decode, encode
+from vhlo_tools.bytecode.stripping import strip_locations
 from vhlo_tools.cli.main import main
+from vhlo_tools.spec import encodings_of
 
 pytestmark = pytest.mark.every_python
 
@@ -40,6 +42,17 @@ def test_strip_gives_the_program_of_strip_debuginfo(path: Path, provider: Provid
         assert with_locations(provider, bytes(stripped)) == stripped_by_mlir(provider, bytes(artifact))
         assert len(stripped) <= len(artifact) + 8
         assert vt.strip(stripped) == stripped
+
+
+def test_what_another_dialect_writes_alike_is_no_location() -> None:
+    program = "func.func @main() { %0 = arith.constant 1 : i32 return }"
+    file = decode(bytes(vt.serialize(program, allow_other_dialects=True)))
+    arith = next(index for index in range(len(file.dialects.names)) if file.dialect(index) == "arith")
+    unknown = next(code for code, each in encodings_of("builtin", "attribute").items() if each.name == "unknown")
+    file.attributes[0] = Entry(arith, True, bytes([unknown << 1 | 1]))
+    strip_locations(file)
+    (module,) = file.ir.operations
+    assert file.dialect(file.attributes[module.location].dialect) == "builtin"
 
 
 def test_what_locations_used_is_gone() -> None:

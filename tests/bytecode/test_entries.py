@@ -102,6 +102,12 @@ def edit(chance: random.Random, table: EntryTable, model: list[Entry]) -> None:
             model.append(entry)
 
 
+def test_codes_of_more_entries_than_are_looked_at_at_once() -> None:
+    model = [Entry(0, True, b""), *[Entry(0, True, b"\x0d")] * (1 << 16)]
+    table, _ = read(*sections(model, []))
+    assert table.codes == b"\0" + b"\x0d" * (1 << 16)
+
+
 def test_replaced_entries_are_told_by_the_revision() -> None:
     table, _ = read(*sections(group(random.Random(0), 0), []))
     before = table.revision

@@ -194,6 +194,7 @@ def test_more_entries_than_any_program_has() -> None:
 
 
 def test_small_entries_are_no_views() -> None:
-    file = decode(bytes(vt.serialize(PROGRAM_OF_ONE_OP)))
-    assert all(isinstance(each.data, bytes) for each in [*file.attributes, *file.types])
-    assert all(isinstance(each.data, bytes) for each in file.properties)
+    for program in (PROGRAM_OF_ONE_OP, EXAMPLES / "saxpy.mlir"):
+        file = decode(bytes(vt.serialize(program)))
+        assert all(isinstance(each.data, bytes) for each in [*file.attributes, *file.types])
+        assert all(isinstance(each.data, bytes) for each in file.properties)

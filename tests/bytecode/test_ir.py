@@ -130,6 +130,10 @@ def many(op: Operation) -> bytes:
 def test_indices_end_with_their_tables() -> None:
     (function,) = read(many(OP), SMALL).operations
     assert list(function.regions[0].blocks[0].operations) == [OP] * 20
+    # Locations of one to four bytes.
+    for location in (127, 128, 1 << 14, 1 << 21):
+        (function,) = read(many(replace(OP, location=location))).operations
+        assert {op.location for op in function.regions[0].blocks[0].operations} == {location}
 
 
 @pytest.mark.parametrize(

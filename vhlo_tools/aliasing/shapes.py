@@ -91,7 +91,7 @@ class Array:
     @classmethod
     def of_stablehlo(cls, element: str, sizes: tuple[int | None, ...], bounds: tuple[int | None, ...] = ()) -> Array:
         """Return an array with elements of a type in StableHLO syntax."""
-        return cls.of_hlo(_ELEMENTS.get(element, (element, 0))[0], sizes, bounds)
+        return cls.of_hlo(_ELEMENTS[element][0] if element in _ELEMENTS else element, sizes, bounds)
 
 
 @dataclass(frozen=True, slots=True)

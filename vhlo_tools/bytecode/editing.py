@@ -432,7 +432,7 @@ def write_orders(block: Block, orders: Iterable[UseListOrder]) -> None:
 
 def new_file(version: int, producer: str, dialects: Sequence[str]) -> File:
     names = Dialects([DialectName(index) for index in range(len(dialects))])
-    nothing = EntryTable(view(b""), 0)
+    nothing = EntryTable(view(b""), 0, 0)
     contents: dict[str, Chunk] = {
         "dialect": encode_dialects(names, version),
         "attr_type": b"",
