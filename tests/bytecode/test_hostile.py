@@ -144,6 +144,13 @@ def test_a_tensor_of_booleans(shape: tuple[int, ...], file: File) -> None:
     assert 'dense<"0x01">' in text(encode(file))
 
 
+@pytest.mark.parametrize(("type_", "text_"), [("i2_v1", "-1 : i2"), ("ui2_v1", "3 : ui2"), ("i4_v1", "3 : i4")])
+def test_integers_of_few_bits_are_signed(type_: str, text_: str, file: File) -> None:
+    # No library writes or reads those of two bits.
+    set_argument_attributes(file, add(file, "integer_v1", add(file, type_, kind="type"), 3))
+    assert f"<{text_}" in text(encode(file))
+
+
 def test_strip_of_a_file_without_the_dialect_of_locations(file: File) -> None:
     file.strings[file.strings.index(b"builtin")] = b"unknown"
     refused(strip, encode(file), "does not declare the dialect builtin")

@@ -53,6 +53,7 @@ def test_nothing_is_newer_in_programs_with_each_feature(path: Path) -> None:
     for target in known_versions():
         by_bound = Artifact(bytes(artifact)).requirements()
         by_traversal = Artifact(bytes(artifact)).requirements()
-        by_traversal._survey.__dict__["newest_possible"] = FUTURE
+        by_traversal._survey.__dict__["max_introduced"] = FUTURE
+        assert by_traversal._survey.max_introduced == FUTURE
         assert by_bound.findings(target.version) == by_traversal.findings(target.version)
         assert by_bound.contradiction == by_traversal.contradiction

@@ -106,6 +106,18 @@ def test_what_the_tables_say_needs_no_look_at_the_program() -> None:
         requirements = artifact.requirements()
         assert (str(requirements.readable_since), str(requirements.downgradable_to)) == (since, down)
         assert "_program" not in artifact.file.__dict__
+    # What a convolution may not mix before 1.20.0 is not in the tables.
+    artifact = vt.serialize(
+        """func.func @main(%a: tensor<1x8x8x2xf32>, %k: tensor<3x3x2x4xf32>) -> tensor<1x6x6x4xf32> {
+          %0 = stablehlo.convolution(%a, %k) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {}
+            {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+            : (tensor<1x8x8x2xf32>, tensor<3x3x2x4xf32>) -> tensor<1x6x6x4xf32>
+          return %0 : tensor<1x6x6x4xf32>
+        }""",
+        "1.0.0",
+    )
+    assert artifact.requirements().findings(vt.Version("1.0.0")) == []
+    assert "_program" not in artifact.file.__dict__
 
 
 EIGHT = """
@@ -412,3 +424,9 @@ def test_custom_calls_are_described() -> None:
         "a custom call of f (API_VERSION_TYPED_FFI) with a dictionary of 1 as backend_config",
         "a custom call of g (API_VERSION_ORIGINAL) with 2 bytes as backend_config",
     ]
+    # An API version that is text of MLIR, which is not read.
+    file = artifact.copy_of_file()
+    apis = [file.decode("attribute", index) for index in range(len(file.attributes))]
+    index = next(index for index, each in enumerate(apis) if each is not None and each.name == "api_version_v1")
+    file.attributes[index] = file.attributes[index]._replace(custom=False, data=b"api\0")
+    assert [each.message for each in custom_call_notes(file, "a")][0].startswith("a custom call of f (None) with")

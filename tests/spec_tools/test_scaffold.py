@@ -148,6 +148,8 @@ def test_features_and_defaults_are_created(extended: Path) -> None:
         # A new enum came with its cases.
         "zz_enum": ("attribute", NEXT, "zz_enum_v1"),
     }
+    # That of the first of several parts, until it is described.
+    assert {f.id: f.remedy for f in scaffolded.features}["tanh_new_attr"] == "leave new_attr out"
     known = {default.id for default in known_defaults()}
     assert {default.id: default.text for default in scaffolded.defaults if default.id not in known} == {
         "i64_minus_3": "#vhlo.integer_v1<-3 : i64>",
