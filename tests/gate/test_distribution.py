@@ -32,7 +32,7 @@ from vhlo_tools.gate import (
     listing,
     render,
 )
-from vhlo_tools.gate.examination import Content, Task
+from vhlo_tools.gate.examination import Content, Examiner, Task
 from vhlo_tools.gate.examinations import DistributedExaminations
 
 SETTINGS = Settings(target=("1.3.0", "1.9.0"))
@@ -64,6 +64,16 @@ def test_reports_are_those_of_one_process(folder: Path, elsewhere: Executor) -> 
         here, there = (report(Gate(SETTINGS), ["."], output_format, each) for each in (None, elsewhere))
         assert "text0.mlir" in here, output_format
         assert there == here, output_format
+
+
+def test_a_file_that_cannot_be_read_here_has_its_place_among_the_others(folder: Path, elsewhere: Executor) -> None:
+    questions = (CheckTarget(resolve_target("1.3.0")),)
+    gone = Content("gone", error="gone: No such file or directory")
+    contents = (gone, Content(str(folder / "text0.mlir")), gone)
+    tasks = [Task(each, questions, each.path) for each in contents]
+    first, found, last = DistributedExaminations(Examiner(), elsewhere).of(tasks)
+    assert (first.error, last.error) == (gone.error, gone.error)
+    assert found.findings[0][0].feature == "tan"
 
 
 def test_a_baseline_is_that_of_one_process(folder: Path, elsewhere: Executor) -> None:

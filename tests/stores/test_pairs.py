@@ -8,7 +8,7 @@ import pytest
 from support.corpus import EXAMPLES
 
 import vhlo_tools as vt
-from vhlo_tools.stores import Pairs
+from vhlo_tools.stores import PairRecord, Pairs, PairSummary
 
 ARTIFACT = bytes(vt.serialize(EXAMPLES / "saxpy.mlir", "1.9.0"))
 TEXT = (EXAMPLES / "saxpy.mlir").read_bytes()
@@ -83,3 +83,20 @@ def test_paths_that_are_no_stores() -> None:
     for before, after in (("old", "empty"), ("empty", "old"), ("old", "old/*.mlir")):
         with pytest.raises(vt.MigrationError, match="no folder with programs"):
             list(Pairs(before, after))
+
+
+def test_counts_of_pairs() -> None:
+    summary = PairSummary()
+    for record in (
+        PairRecord("a", "same", size=5, new_size=7, verified="same bytes"),
+        PairRecord("b", "same", size=2, verified="same bytes"),
+        PairRecord("c", "added", new_size=3),
+    ):
+        assert summary.ok
+        summary.add(record)
+    assert not summary.ok
+    assert summary.as_json() == {
+        "files": {"same": 2, "added": 1},
+        "sizes": {"same": 7, "added": 3},
+        "verified": {"same bytes": 2},
+    }

@@ -106,6 +106,18 @@ def test_indices_are_within_range_however_they_get_there() -> None:
     assert max(starts) == 5
 
 
+def test_integers_are_small_and_of_both_signs() -> None:
+    (array,) = drawn("%a: tensor<500xi32>", "")
+    assert {*array.tolist()} == {*range(-8, 9)}
+
+
+def test_as_many_dimensions_as_numpy_has() -> None:
+    most = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
+    assert drawn(f"%a: tensor<{'1x' * most}f32>", "")[0].shape == (1,) * most
+    with pytest.raises(vt.EngineError, match=f"has {most + 1} dimensions"):
+        drawn(f"%a: tensor<{'1x' * (most + 1)}f32>", "")
+
+
 def test_open_sizes() -> None:
     assert drawn("%a: tensor<?x2xf32>", "")[0].shape == (3, 2)
     assert drawn("%a: tensor<?x2xf32>", "", drawing=vt.Drawing(size=7))[0].shape == (7, 2)

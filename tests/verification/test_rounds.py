@@ -40,6 +40,8 @@ def test_a_difference_is_reported() -> None:
     assert str(report).startswith(
         "other does not compute the same as one, within 4 ulp, on reference\ninputs: drawn from"
     )
+    # There is only one engine.
+    assert f"inputs: {report.rounds[0].inputs}\n" in str(report)
     with pytest.raises(vt.VerificationError, match="output 0: .* 4 of 4 differ, 4 beyond the tolerance"):
         report.require()
 
@@ -93,6 +95,13 @@ def test_aliases_are_exercised(engine: Any) -> None:
 def test_programs_that_cannot_be_compared(other: str, message: str) -> None:
     with pytest.raises(vt.VerificationError, match=message):
         vt.verify(program("stablehlo.abs %a"), other, names=("one", "other"))
+
+
+@pytest.mark.parametrize("inside", ["tensor<5xf32>", "tensor<4xf32>, tensor<4xf32>"])
+def test_parameters_are_compared_within_tuples(inside: str) -> None:
+    one, other = (f"func.func @main(%a: tuple<{each}>) {{ return }}" for each in ("tensor<4xf32>", inside))
+    with pytest.raises(vt.VerificationError, match=r"has the parameters \(f32\[4\]\), but"):
+        vt.verify(one, other)
 
 
 def test_results_that_only_one_gives() -> None:

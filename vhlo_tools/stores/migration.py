@@ -226,7 +226,7 @@ def _with_backups_listed(batch: list[tuple[Task, PreparedFile]]) -> list[tuple[T
             result.append((task, each))
             continue
         with suppress(OSError):
-            Path(each.part).unlink(missing_ok=True)
+            Path(each.part).unlink()
         result.append((task, PreparedFile(replace(each.record, status="failed", reason=reason, backup=None))))
     return result
 

@@ -112,5 +112,7 @@ def test_a_dictionary_in_the_properties_of_an_unknown_op_is_one_attribute() -> N
     (index,) = attributes_of(file, op).values()
     tables = Tables(file)
     value = tables.vhlo("string_v1", tables.string("text"))
-    file.attributes[index] = file.attributes[tables.dictionary({"name": value})]
+    held = tables.dictionary({"name": value})
+    assert held is not None
+    file.attributes[index] = file.attributes[held]
     assert FileNumbering(file, ValueNumbering()).attributes_of(op) == {"0": index}

@@ -9,7 +9,7 @@ import pytest
 
 import vhlo_tools as vt
 from vhlo_tools.stores import Journal, MigrationSettings
-from vhlo_tools.stores.journal import journal_path
+from vhlo_tools.stores.journal import NAME, journal_path
 from vhlo_tools.stores.members import Stamp
 from vhlo_tools.stores.migration_files import FoundFile
 
@@ -48,6 +48,21 @@ def test_files_that_have_not_changed_are_known(tmp_path: Path) -> None:
         assert list(journal.records()) == [record]
         journal.add([FoundFile("a", "a", "a", Stamp(1, 3, 0))])
         assert [each.found.path for each in journal.tasks(beside=False)] == ["a", "b"]
+
+
+def test_a_file_outside_that_is_found_inside_too_is_inside(tmp_path: Path) -> None:
+    """A link may lead to it from one folder, and another folder may hold it."""
+    with Journal(str(tmp_path / "journal"), SETTINGS) as journal:
+        for path, outside in (("a/link", True), ("b/file", False), ("c/link", True)):
+            journal.add([FoundFile(path, "b/file", "b/file", Stamp(1, 2, 3), is_outside=outside)])
+        (task,) = journal.tasks(beside=False)
+        assert (task.found.path, task.found.is_outside) == ("b/file", False)
+
+
+@pytest.mark.parametrize("folder", ["s3://bucket/out", "s3://bucket/out/"])
+def test_a_store_behind_a_url_is_claimed_in_its_folder(folder: str) -> None:
+    settings = MigrationSettings(("s3://bucket/in",), SETTINGS.target, output_dir=folder)
+    assert journal_path(settings) == f"s3://bucket/out/{NAME}"
 
 
 def test_more_files_than_are_read_at_once(tmp_path: Path) -> None:

@@ -16,6 +16,9 @@ def test_defaults_are_those_of_the_function() -> None:
     defaults = {each.name: each.default for each in fields(MigrationSettings) if each.name in options}
     assert {name for name, each in defaults.items() if each is not MISSING} == {"seed", "timeout", "verify"}
     assert all(defaults[name] == options[name].default for name in ("seed", "timeout", "verify"))
+    # What rewrites a program, or more than the store, has to be asked for.
+    asked = {"force", "expand", "allow_relaxed", "allow_signature_change", "allow_other_dialects", "follow_outside"}
+    assert not any(each.default for each in fields(MigrationSettings) if each.name in asked)
     # The target names the consumers.
     given = {*options, *MigrationOptions.__annotations__, "consumers"}
     assert {each.name for each in fields(MigrationSettings)} <= given
