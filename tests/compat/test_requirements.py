@@ -429,4 +429,5 @@ def test_custom_calls_are_described() -> None:
     apis = [file.decode("attribute", index) for index in range(len(file.attributes))]
     index = next(index for index, each in enumerate(apis) if each is not None and each.name == "api_version_v1")
     file.attributes[index] = file.attributes[index]._replace(custom=False, data=b"api\0")
-    assert [each.message for each in custom_call_notes(file, "a")][0].startswith("a custom call of f (None) with")
+    first, _ = custom_call_notes(file, "a")
+    assert first.message.startswith("a custom call of f (None) with")
