@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import islice
 from pathlib import Path
 
@@ -73,6 +74,25 @@ def test_what_came_meanwhile_is_moved_too(store: Path) -> None:
     again = {each.path for each in vt.migrate(store, TARGET)}
     assert {str(new), str(path)} <= again
     assert vt.open_artifact(path).version == vt.open_artifact(new).version == TARGET
+
+
+def test_a_program_that_changes_after_it_was_read_is_not_done(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link, changed = os.link, []
+
+    def written(part: str, result: str) -> None:
+        link(part, result)
+        changed.append(store / Path(result).relative_to(tmp_path / "out"))
+        os.utime(changed[-1], (1, 1))
+
+    monkeypatch.setattr(os, "link", written)
+    (first,) = islice(vt.migrate(store, TARGET, output_dir=tmp_path / "out"), 1)
+    assert (first.status, Path(first.path)) == ("moved", changed[0])
+    monkeypatch.undo()
+    again = {each.path: each.status for each in vt.migrate(store, TARGET, output_dir=tmp_path / "out")}
+    # It is looked at again, and its result is there.
+    assert again[first.path] == "current"
 
 
 def test_two_migrations_do_not_share_a_journal(store: Path) -> None:
