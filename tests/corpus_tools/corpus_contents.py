@@ -19,6 +19,7 @@ def contents(data: bytes) -> set[str]:
 
 
 def names(file: File) -> Iterator[str]:
+    """Yield the names of all that occurs in ``file``."""
     yield from (f"section {section.name}" for section in file.sections)
     for index, dialect in enumerate(file.dialects.names):
         yield f"dialect {file.dialect(index)}"
@@ -36,6 +37,7 @@ def code(file: File, entry: Entry) -> str:
 
 
 def names_of_op(file: File, op: Operation) -> Iterator[str]:
+    """Yield what an op has."""
     yield f"op {file.op_name(op.name)}"
     yield f"location {code(file, file.attributes[op.location])} of an op"
     if op.attributes is not None:
@@ -54,6 +56,7 @@ def names_of_op(file: File, op: Operation) -> Iterator[str]:
 
 
 def names_of_block(file: File, block: Block) -> Iterator[str]:
+    """Yield what a block has."""
     for argument in block.arguments:
         if argument.location is None:
             yield "location left out of an argument"
@@ -63,4 +66,5 @@ def names_of_block(file: File, block: Block) -> Iterator[str]:
 
 
 def use_list(order: UseListOrder, of: str) -> str:
+    """Return the name of an order of uses."""
     return f"use-list of {of}, as {'pairs' if order.pairs else 'permutation'}"

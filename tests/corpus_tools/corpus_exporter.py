@@ -32,6 +32,7 @@ jax.config.update("jax_hlo_source_file_canonicalization_regex", ".*/")
 
 
 def exported(name, text):
+    """Return the artifact that JAX makes of a function."""
     space: dict[str, Any] = {}
     exec(compile(text, "model.py", "exec"), space)
     plain = name.removesuffix("_symbolic")

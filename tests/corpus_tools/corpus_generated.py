@@ -16,6 +16,7 @@ BINARY = f"({F32}, {F32}) -> {F32}"
 
 
 def function(head: str, lines: Sequence[str]) -> str:
+    """Return a function."""
     body = "".join(f"  {line}\n" for line in lines)
     return f"func.func {head} {{\n{body}}}\n"
 
@@ -65,11 +66,13 @@ def constants(kind: str, splat: str, values: list[str]) -> str:
 
 
 def signature(kind: str, dimensions: str = "4x") -> str:
+    """Return a program that hands its argument on."""
     tensor = f"tensor<{dimensions}{kind}>"
     return function(f"@main(%x: {tensor}) -> {tensor}", [f"return %x : {tensor}"])
 
 
 def large_programs() -> Iterator[tuple[str, str]]:
+    """Return programs with much of something."""
     for count in (64, 300):
         yield f"arguments_{count}", many_arguments(count)
     for count in (40, 2000):
@@ -96,6 +99,8 @@ def many_arguments(count: int) -> str:
 
 
 def many_ops(count: int) -> str:
+    """Return a long function in which each op uses older ones."""
+
     def operands(index: int) -> str:
         other = index * 7 % index if index % 5 else index // 2
         return f"%{index - 1}, %{other}"
@@ -143,6 +148,7 @@ def uses_across_regions() -> str:
 
 
 def deep(levels: int) -> str:
+    """Return a program with regions in regions."""
     inner = f'"stablehlo.return"(%x) : ({F32}) -> ()'
     body = inner
     for level in range(levels):

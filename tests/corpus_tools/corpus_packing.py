@@ -42,6 +42,7 @@ def kinds_of(row: Row, data: bytes) -> set[str]:
 
 
 def small(row: Row) -> bool:
+    """Return whether a file is small enough for the archive."""
     return int(str(row["size"])) <= LARGEST_FILE
 
 

@@ -53,16 +53,25 @@ CHANGED = (
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program to be written."""
+    """A program to be written.
 
-    name: str  # its name, which is that of its artifacts too
-    spellings: list[str]  # texts of it, the preferred one first
-    mixed: bool = False  # whether it holds dialects beside StableHLO, so that only some releases can write it
-    shuffle: bool = False  # whether ops that do not depend on each other are exchanged once it is parsed
-    passes: str = ""  # the pipeline that it is sent through once it is parsed
+    Attributes:
+        name: Its name, which is that of its artifacts too.
+        spellings: Texts of it, the preferred one first.
+        mixed: Whether it holds dialects beside StableHLO, so that only some releases can write it.
+        shuffle: Whether ops that do not depend on each other are exchanged once it is parsed.
+        passes: The pipeline that it is sent through once it is parsed.
+    """
+
+    name: str
+    spellings: list[str]
+    mixed: bool = False
+    shuffle: bool = False
+    passes: str = ""
     unregistered: bool = field(default=False)
 
     def as_json(self) -> dict[str, object]:
+        """Return what the writer is told of it."""
         return asdict(self)
 
 
@@ -99,6 +108,7 @@ def changed_programs(known: dict[str, Program]) -> Iterator[Program]:
 
 
 def feature_programs() -> Iterator[Program]:
+    """Return the program of each feature."""
     for path in sorted((ROOT / "tests/programs/features").glob("*.mlir")):
         yield Program(f"feature_{path.stem}", spellings(path.read_text()))
 
@@ -142,12 +152,14 @@ def example_programs() -> Iterator[Program]:
 
 
 def artifact_in_export(data: bytes) -> bytes:
+    """Return the artifact that a jax.export file holds."""
     from vhlo_tools.files import decode_jax_export
 
     return bytes(decode_jax_export(data).module)
 
 
 def translate(data: bytes) -> str:
+    """Return a module as generic text with its locations."""
     done = run_in(TRANSLATOR, TRANSLATE, input=data)
     if done.returncode:
         raise RuntimeError(done.stderr.decode())

@@ -17,6 +17,7 @@ from jaxlib.mlir.dialects import chlo, sdy, stablehlo
 
 
 def context():
+    """Return a context with the dialects of JAX's programs."""
     made = ir.Context()
     registry = ir.DialectRegistry()
     _jax_mlir_ext.register_dialects(registry)
@@ -29,6 +30,7 @@ def context():
 
 
 def reads(data):
+    """Return whether the library makes a module of the bytes."""
     made = context()
     made.attach_diagnostic_handler(lambda _: True)
     try:

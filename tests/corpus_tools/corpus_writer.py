@@ -79,6 +79,7 @@ def shuffle(op):
 
 
 def serialize(program, text, target):
+    """Return the artifact of a program."""
     if BY_TEXT:
         if program["mixed"] or program["shuffle"] or program["passes"]:
             raise ValueError("this release only serializes text")
@@ -93,6 +94,7 @@ def serialize(program, text, target):
 
 
 def bytecode(program, text, target):
+    """Return a program as ordinary bytecode."""
     made = io.BytesIO()
     if target == "newest":
         parsed(program, text).operation.write_bytecode(made)
@@ -112,6 +114,7 @@ def reason(error):
 
 
 def main():
+    """Write everything that the job asks for."""
     job = json.loads((JOB / "job.json").read_text())
     log = (JOB / "log.jsonl").open("a")
 

@@ -80,17 +80,29 @@ TIMEOUT = 900
 
 @dataclass(slots=True)
 class Entry:
-    """A file of the corpus."""
+    """A file of the corpus.
 
-    file: str  # its path in the corpus
-    program: str  # the program in it
-    ordinary: bool  # whether it is ordinary MLIR bytecode instead of a portable artifact
-    target: str  # the StableHLO version that was asked for; for ordinary bytecode its own version, or ``newest``
-    bytecode_version: int  # the version of MLIR bytecode that its header tells
-    producers: list[str]  # the releases that wrote exactly these bytes, the oldest first
-    sha256: str  # the digest of its contents
-    size: int  # their length
-    read_by_newest: bool = False  # whether the newest library reads it; it refuses some, and dies of others
+    Attributes:
+        file: Its path in the corpus.
+        program: The program in it.
+        ordinary: Whether it is ordinary MLIR bytecode instead of a portable artifact.
+        target: The StableHLO version that was asked for; for ordinary bytecode its own version, or ``newest``.
+        bytecode_version: The version of MLIR bytecode that its header tells.
+        producers: The releases that wrote exactly these bytes, the oldest first.
+        sha256: The digest of its contents.
+        size: Their length.
+        read_by_newest: Whether the newest library reads it; it refuses some, and dies of others.
+    """
+
+    file: str
+    program: str
+    ordinary: bool
+    target: str
+    bytecode_version: int
+    producers: list[str]
+    sha256: str
+    size: int
+    read_by_newest: bool = False
 
 
 @dataclass(slots=True)
@@ -104,6 +116,7 @@ class Outcome:
 
 
 def build(folder: Path, producers: Iterable[str] = PRODUCERS, jobs: int = 2) -> None:
+    """Make the corpus in ``folder``."""
     programs = all_programs()
     tasks = [(producer, False) for producer in producers]
     tasks += [(producer, True) for producer in ORDINARY if producer in producers]
@@ -199,6 +212,7 @@ def run_writer(outcome: Outcome, targets: tuple[str, ...], programs: list[Progra
 
 
 def messages(place: Path) -> str:
+    """Return what the writer said last."""
     path = place / "messages"
     return path.read_text(errors="replace")[-2000:] if path.exists() else ""
 
@@ -245,11 +259,13 @@ def summary(outcomes: list[Outcome], entries: list[Entry]) -> dict[str, object]:
 
 
 def write_json(path: Path, value: object) -> None:
+    """Write a value as JSON that people can read."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value, indent=1) + "\n")
 
 
 def main() -> int:
+    """Make or pack the corpus."""
     parser = argparse.ArgumentParser(description="make a corpus of artifacts that released packages wrote")
     commands = parser.add_subparsers(dest="command", required=True)
     making = commands.add_parser("build", help="let the releases write")

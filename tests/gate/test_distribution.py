@@ -22,10 +22,10 @@ from vhlo_tools.files import Buffer
 from vhlo_tools.gate import (
     FORMATS,
     Baseline,
-    CheckTarget,
     Gate,
     Listing,
     Override,
+    Question,
     Revision,
     Settings,
     changes_since,
@@ -67,7 +67,7 @@ def test_reports_are_those_of_one_process(folder: Path, elsewhere: Executor) -> 
 
 
 def test_a_file_that_cannot_be_read_here_has_its_place_among_the_others(folder: Path, elsewhere: Executor) -> None:
-    questions = (CheckTarget(resolve_target("1.3.0")),)
+    questions = (Question(resolve_target("1.3.0")),)
     gone = Content("gone", error="gone: No such file or directory")
     contents = (gone, Content(str(folder / "text0.mlir")), gone)
     tasks = [Task(each, questions, each.path) for each in contents]
@@ -144,7 +144,7 @@ def test_stores_are_checked_from_python(folder: Path, elsewhere: Executor) -> No
 
 def test_a_process_that_crashes_belongs_to_whoever_started_it(folder: Path) -> None:
     write(folder / "deadly.mlir", GOOD)
-    questions = (CheckTarget(resolve_target("1.3.0")),)
+    questions = (Question(resolve_target("1.3.0")),)
     requests = [Task(Content(each), questions, each) for each in ("text0.mlir", "deadly.mlir", "text1.mlir")]
     with (
         ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor,

@@ -13,14 +13,14 @@ from support.vhlo_process import kept_workers
 
 from vhlo_tools.api import Checked, resolve_target
 from vhlo_tools.findings import Finding
-from vhlo_tools.gate import FORMATS, CheckTarget, contents, examinations
+from vhlo_tools.gate import FORMATS, Question, contents, examinations
 from vhlo_tools.gate.contents import digest_at, read_ahead, unread
 from vhlo_tools.gate.examination import Content, Examination, Examiner, Task
 from vhlo_tools.gate.examinations import Examinations
 from vhlo_tools.gate.findings_cache import FindingsCache
 from vhlo_tools.stores import ListedFile
 
-QUESTIONS = (CheckTarget(resolve_target("1.3.0")),)
+QUESTIONS = (Question(resolve_target("1.3.0")),)
 
 
 @pytest.fixture

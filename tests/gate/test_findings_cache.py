@@ -22,7 +22,7 @@ from support.vhlo_process import warm_python
 
 import vhlo_tools as vt
 from vhlo_tools.api import resolve_target
-from vhlo_tools.gate import FORMATS, CheckTarget, findings_cache as cache_context
+from vhlo_tools.gate import FORMATS, Question, findings_cache as cache_context
 from vhlo_tools.gate.examination import Examination, Examiner
 from vhlo_tools.gate.findings_cache import FindingsCache, context_digest
 
@@ -167,7 +167,7 @@ def test_what_they_do_not_depend_on(examined: list[str], capsys: pytest.CaptureF
 
 
 def test_a_window_is_another_question_on_another_day() -> None:
-    old, new = (CheckTarget(resolve_target("12w", as_of=day)) for day in (date(2024, 6, 1), date(2025, 6, 1)))
+    old, new = (Question(resolve_target("12w", as_of=day)) for day in (date(2024, 6, 1), date(2025, 6, 1)))
     examiner = Examiner()
     assert old.target.version < new.target.version
     assert context_digest(examiner, [old]) != context_digest(examiner, [new])
@@ -177,7 +177,7 @@ def test_a_window_is_another_question_on_another_day() -> None:
 
 
 def test_another_toolkit_finds_for_itself(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    question = [CheckTarget(resolve_target("1.9.0"))]
+    question = [Question(resolve_target("1.9.0"))]
     before = context_digest(Examiner(), question)
     package = tmp_path / "vhlo_tools"
     write(package / "__init__.py", "")

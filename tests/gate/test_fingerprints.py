@@ -6,10 +6,10 @@ import pytest
 
 from vhlo_tools.compat import Target
 from vhlo_tools.findings import Finding, SourceLocation
-from vhlo_tools.gate import CheckTarget, fingerprints, identity_of
+from vhlo_tools.gate import Question, fingerprints, identity_of
 from vhlo_tools.version import Version
 
-QUESTION = CheckTarget(Target("12w", Version("1.3.0"), "a window"))
+QUESTION = Question(Target("12w", Version("1.3.0"), "a window"))
 
 
 def finding(path: str = "@main/4:stablehlo.while/1/2:stablehlo.tan", file: str = "model.py", line: int = 3) -> Finding:
@@ -31,7 +31,7 @@ def test_what_does_not_count(other: Finding) -> None:
 
 
 def test_the_version_that_a_window_means_does_not_count() -> None:
-    later = CheckTarget(Target("12w", Version("1.5.0"), "a window"))
+    later = Question(Target("12w", Version("1.5.0"), "a window"))
     assert identity_of("m.mlir", later, finding()) == identity_of("m.mlir", QUESTION, finding())
 
 

@@ -342,14 +342,14 @@ def test_a_report_of_nothing(output_format: str, store: Path, capsys: pytest.Cap
 def test_a_finding_with_a_file_but_no_line_and_no_rule_is_a_result(store: Path) -> None:
     """Such findings are of features that a newer specification has."""
     from vhlo_tools.compat import Target
-    from vhlo_tools.gate import CheckTarget, ProgramResult, Scope, Verdict, render
+    from vhlo_tools.gate import Answer, Question, Scope, Verdict, render
     from vhlo_tools.version import Version
 
     finding = Finding(
         "some_new_thing", "error", "encoding", "It is new. Nobody has seen it.", location=SourceLocation("model.py", 0)
     )
-    question = CheckTarget(Target("1.0.0", Version("1.0.0"), "as requested", exact=True), reading=True)
-    answer = ProgramResult("good.mlir", (Verdict(question, (finding,)),))
+    question = Question(Target("1.0.0", Version("1.0.0"), "as requested", exact=True), reading=True)
+    answer = Answer("good.mlir", (Verdict(question, (finding,)),))
     text = "".join(render("sarif", Scope(["good.mlir"], [question], store), [answer]))
     run = read_sarif(text)
     (rule,) = run["tool"]["driver"]["rules"]

@@ -7,7 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Literal, Unpack, get_args
 
 from vhlo_tools.api.frontends import as_program
-from vhlo_tools.artifact import Artifact, BuildInfo, non_default_options, require_manifest
+from vhlo_tools.artifact import Artifact, Making, non_default_options, require_manifest
 from vhlo_tools.compat import AllowRelaxed, Expand, Library, Target, expansion_policy, resolve_target as resolve
 from vhlo_tools.errors import AliasError, ProviderError, UnsupportedFeatureError
 from vhlo_tools.files import Buffer, is_path, join, place, read_bytes
@@ -179,7 +179,7 @@ def serialize(
         batch_size=batch_size,
         importer=importer,
     )
-    return artifact.with_making(BuildInfo("serialize", str(target), library, given))
+    return artifact.with_making(Making("serialize", str(target), library, given))
 
 
 def linted(artifact: Artifact) -> Artifact:
@@ -205,7 +205,7 @@ def strip(artifact: ArtifactSource) -> Artifact:
     """
     whole = _opened(artifact, unpack=False)
     stripped = Artifact(join(whole.stripped()), name=whole.name, trusted=whole.trusted)
-    return stripped.with_findings(whole.findings).with_making(BuildInfo("strip"))
+    return stripped.with_findings(whole.findings).with_making(Making("strip"))
 
 
 def retarget(
@@ -263,7 +263,7 @@ def retarget(
 
     def made(moved: Artifact, *, by_library: bool) -> Artifact:
         library = _library(provider).name if by_library else None
-        return moved.with_making(BuildInfo("retarget", str(target), library, given))
+        return moved.with_making(Making("retarget", str(target), library, given))
 
     def by_library() -> LibraryRetargeting:
         # Imported here because bytes need no MLIR.

@@ -43,7 +43,7 @@ Setting = str | int | float | bool | tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class BuildInfo:
+class Making:
     """How an artifact was made; nothing in it depends on the day, the machine, or the paths of files.
 
     Attributes:
@@ -111,7 +111,7 @@ class Artifact:
         self.name = name
         self.findings: tuple[Finding, ...] = ()
         self.trusted = trusted
-        self.made: BuildInfo | None = None
+        self.made: Making | None = None
         self._requirements: Requirements | None = None
         _require_artifact(data, name)
         text = self.file.producer.removeprefix(ARTIFACT_PRODUCER.decode())
@@ -407,7 +407,7 @@ class Artifact:
         same.findings = tuple(findings)
         return same
 
-    def with_making(self, made: BuildInfo) -> Artifact:
+    def with_making(self, made: Making) -> Artifact:
         """Return the same artifact with what its manifest says of how it was made."""
         same = copy(self)
         same.made = made

@@ -46,7 +46,7 @@ _FORMAT: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class ExternalizedConstant:
+class Moved:
     """A constant that became an argument.
 
     Attributes:
@@ -86,7 +86,7 @@ class Provenance:
 
     function: str
     arguments: int
-    moved: tuple[ExternalizedConstant, ...]
+    moved: tuple[Moved, ...]
 
     def to_metadata(self) -> dict[str, str]:
         """Return the record as metadata of a file of tensors."""
@@ -110,7 +110,7 @@ class Provenance:
                     f"{name} has format {held['format']} of a newer version of vhlo: expected {_FORMAT}"
                 )
             moved = tuple(
-                ExternalizedConstant(**{**each, "position": tuple(each["position"]), "shape": tuple(each["shape"])})
+                Moved(**{**each, "position": tuple(each["position"]), "shape": tuple(each["shape"])})
                 for each in held["moved"]
             )
             record = cls(held["function"], held["arguments"], moved)
@@ -346,7 +346,7 @@ def _record(file: File, entry: SignatureEditor, chosen: Sequence[_Named]) -> tup
             tensors[name] = tensor
             _, digests[name] = tensor.identify()
         moved.append(
-            ExternalizedConstant(
+            Moved(
                 argument=before + number,
                 tensor=name,
                 path=path,

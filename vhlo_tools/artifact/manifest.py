@@ -12,7 +12,7 @@ from os import PathLike
 from typing import Any, Final
 
 from vhlo_tools.aliasing import Alias, Donor
-from vhlo_tools.artifact.artifact import Artifact, BuildInfo, other_dialects
+from vhlo_tools.artifact.artifact import Artifact, Making, other_dialects
 from vhlo_tools.artifact.constants import list_constants
 from vhlo_tools.artifact.jax_container import JaxContainer
 from vhlo_tools.documents import read_json
@@ -172,10 +172,10 @@ class Manifest:
     donors: tuple[Donor, ...]
     constants: tuple[ConstantDigest, ...]
     tool: str
-    made: BuildInfo | None = None
+    made: Making | None = None
 
     @classmethod
-    def of(cls, held: Held, *, made: BuildInfo | None = None) -> Manifest:
+    def of(cls, held: Held, *, made: Making | None = None) -> Manifest:
         """Return the manifest of an artifact or of a jax.export file.
 
         >>> import vhlo_tools as vt
@@ -224,12 +224,12 @@ class Manifest:
         if len(data) > _LARGEST:
             raise ManifestError(f"{name} has {len(data)} bytes: a manifest has at most {_LARGEST}")
         held = bytes(data)
-        # Imported here because a file without a manifest needs it not; its errors are ValueErrors.
+        # Imported here because a file without a manifest needs it not.
         import msgspec
 
         try:
             found = msgspec.convert(_entries(held), Manifest)
-        except ValueError as error:
+        except (msgspec.ValidationError, ValueError) as error:
             raise ManifestError(
                 f"{name} is not a manifest that can be used: {printable(str(error))}; {_AGAIN}"
             ) from error

@@ -11,11 +11,11 @@ from typing import Any, Final
 from vhlo_tools.bytecode import (
     Block,
     ByteReader,
+    Extra,
     File,
     Head,
+    Heads,
     Operation,
-    OpHeaders,
-    RareOpFields,
     Value,
     attributes_in,
     attributes_of,
@@ -125,7 +125,7 @@ _SHORT: Final = 256
 _MOST_COMPARED: Final = 4
 _DICTIONARIES: Final = ("dictionary", "dict_v1")
 _KNOWN: Final = ("builtin", "vhlo")
-_PLAIN: Final = RareOpFields()
+_PLAIN: Final = Extra()
 
 #: The attributes of ops that name functions.
 SYMBOLS: Final = frozenset({"callee", "called_computations", "decomposition"})
@@ -177,7 +177,7 @@ class FileNumbering:
         self._attribute_keys: dict[tuple[int, int | None, int | None, bool], int] = {}
         # By id() of blocks, and of the heads of a program, which the file keeps alive.
         self._blocks: dict[tuple[int, bool], array[int]] = {}
-        self._kinds: dict[tuple[int, bool], tuple[OpHeaders, dict[int, int]]] = {}
+        self._kinds: dict[tuple[int, bool], tuple[Heads, dict[int, int]]] = {}
         self._depth = 0
 
     # Attributes and types
@@ -373,7 +373,7 @@ class FileNumbering:
             self._attribute_keys[key] = self.numbers.of(("attributes", pairs, opaque))
         return self._attribute_keys[key]
 
-    def op(self, head: Head, extra: RareOpFields, *, blind: bool = False) -> int:
+    def op(self, head: Head, extra: Extra, *, blind: bool = False) -> int:
         """Return the number of an op with its regions, but without its operands and locations."""
         inner = tuple(
             tuple(

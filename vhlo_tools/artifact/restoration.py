@@ -8,7 +8,7 @@ from typing import Final, get_args
 
 from vhlo_tools.artifact.artifact import Artifact
 from vhlo_tools.artifact.constants import Form, StoredTensor, element_size, find_constants, pack, structure_of
-from vhlo_tools.artifact.externalization import ExternalizedConstant, Provenance, SignatureEditor, edit_signature
+from vhlo_tools.artifact.externalization import Moved, Provenance, SignatureEditor, edit_signature
 from vhlo_tools.artifact.extraction import TensorFile
 from vhlo_tools.bytecode import (
     Entry,
@@ -69,7 +69,7 @@ def _check_arguments(file: File, entry: SignatureEditor, record: Provenance, nam
             )
 
 
-def _value_of(moved: ExternalizedConstant, weights: TensorFile) -> View:
+def _value_of(moved: Moved, weights: TensorFile) -> View:
     """Return a value in its form in the artifact; it must be equal to the externalized one."""
     found = weights.tensors.get(moved.tensor)
     if found is None:
@@ -95,7 +95,7 @@ def _value_of(moved: ExternalizedConstant, weights: TensorFile) -> View:
     return tensor.data
 
 
-def _in_form(whole: StoredTensor, moved: ExternalizedConstant) -> StoredTensor:
+def _in_form(whole: StoredTensor, moved: Moved) -> StoredTensor:
     """Return a value in its former form; raise ``ValueError`` if it cannot have this form."""
     if moved.form == "packed":
         return replace(whole, form="packed", data=pack(whole.data))

@@ -81,7 +81,7 @@ class Entry(NamedTuple):
 class EntryTable:
     """Attributes or types of a file. Entries are made on access: there are as many locations as ops, rarely needed."""
 
-    def __init__(self, data: View, start: int, base: int) -> None:
+    def __init__(self, data: View, start: int, base: int = 0) -> None:
         self.revision: int = 0  # changes when entries are replaced
         self._data = data
         self._base = base

@@ -10,11 +10,11 @@ from vhlo_tools.bytecode.primitives import SMALL, ByteReader, flagged, varint, v
 from vhlo_tools.bytecode.program import (
     Block,
     BlockArgument,
+    Extra,
     Head,
-    OpHeaders,
-    OpTable,
-    RareOpFields,
+    Heads,
     Region,
+    Rows,
     UseListOrder,
 )
 from vhlo_tools.errors import MalformedArtifactError
@@ -107,7 +107,7 @@ class _Decoder:
         # Isolated regions below this level are passed over.
         self.deepest = deepest
         self.locations_optional = version >= OPTIONAL_LOCATIONS_SINCE
-        self.heads = OpHeaders()
+        self.heads = Heads()
         # By the bytes with which an op begins, its name and its mask: the kinds of the last such ops.
         self.kinds: dict[bytes, list[_Kind]] = {}
         self.is_damaged = False
@@ -155,7 +155,7 @@ class _Decoder:
 
     def block(self, values: int, depth: int) -> Block:
         head = self.varint()
-        rows = OpTable(self.heads)
+        rows = Rows(self.heads)
         block = Block(rows=rows)
         if head & 1:
             self.arguments(block)
@@ -168,7 +168,7 @@ class _Decoder:
                 self.operation(rows, values, depth)
         return block
 
-    def usual_operations(self, rows: OpTable, number: int, values: int) -> None:
+    def usual_operations(self, rows: Rows, number: int, values: int) -> None:
         """Read up to ``number`` ops of kinds seen before; stop before another kind or damage, for :meth:`operation`.
 
         As no number is the beginning of another, bytes that begin with those of a kind are of this kind.
@@ -178,7 +178,7 @@ class _Decoder:
         heads: list[int] = []
         locations: list[int] = []
         operands: list[int] = []
-        extras: dict[int, RareOpFields] = {}
+        extras: dict[int, Extra] = {}
         while len(heads) < number and position < end:
             at = position + 2
             tried = kinds.get(data[position:at])
@@ -227,7 +227,7 @@ class _Decoder:
             else:
                 if ordered:
                     self.position = at
-                    extras[len(heads)] = RareOpFields((), self.use_lists(ordered))
+                    extras[len(heads)] = Extra((), self.use_lists(ordered))
                     at = self.position
                 heads.append(head)
                 locations.append(location)
@@ -244,7 +244,7 @@ class _Decoder:
         rows.operands.extend(operands)
         self.position = position
 
-    def operation(self, rows: OpTable, values: int, depth: int) -> None:
+    def operation(self, rows: Rows, values: int, depth: int) -> None:
         tables, start = self.tables, self.position
         name = self.index(tables.op_names, "op names")
         mask = self.byte()
@@ -265,7 +265,7 @@ class _Decoder:
             successors = self.indices(self.varint(), self.blocks, "blocks") if mask & HAS_SUCCESSORS else []
             use_lists = self.use_lists(len(results)) if mask & HAS_USE_LISTS else ()
             regions, isolated = self.regions(values, depth + 1) if mask & HAS_REGIONS else ((), False)
-            rows.add(head, location, operands, RareOpFields(tuple(successors), use_lists, regions, isolated))
+            rows.add(head, location, operands, Extra(tuple(successors), use_lists, regions, isolated))
         is_usual = not mask & (HAS_SUCCESSORS | HAS_REGIONS) and number <= _MOST_USUAL and self.data[start] & 1
         ordered = len(results) if mask & HAS_USE_LISTS else 0
         if is_usual and bool(ordered) == bool(mask & HAS_USE_LISTS) and not self.is_damaged:
@@ -368,7 +368,7 @@ class _Encoder:
     def __init__(self, version: int) -> None:
         self.version = version
         # The bytes of the heads of a program: before and after the location.
-        self.kinds: OpHeaders | None = None
+        self.kinds: Heads | None = None
         self.coded: list[tuple[bytes, bytes, int] | None] = []
         # The number of regions around what is being encoded.
         self.depth = 0
@@ -455,7 +455,7 @@ class _Encoder:
             out += flagged(len(order.indices), order.pairs)
             out += varints(order.indices)
 
-    def mask(self, extra: RareOpFields) -> int:
+    def mask(self, extra: Extra) -> int:
         # Older versions cannot store the orders; the program is the same without them.
         use_lists = extra.use_lists and self.version >= USE_LISTS_SINCE
         return (
@@ -464,7 +464,7 @@ class _Encoder:
             | (HAS_REGIONS if extra.regions else 0)
         )
 
-    def extra(self, extra: RareOpFields, results: int, out: bytearray) -> None:
+    def extra(self, extra: Extra, results: int, out: bytearray) -> None:
         if extra.successors:
             out += varint(len(extra.successors))
             out += varints(extra.successors)

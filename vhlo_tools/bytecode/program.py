@@ -35,7 +35,7 @@ class Head(NamedTuple):
     operands: int  # number of operands
 
 
-class OpHeaders:
+class Heads:
     """Heads of a program by number, and columns made from them."""
 
     __slots__ = ("_numbers", "operand_counts", "result_counts", "results", "table")
@@ -58,9 +58,9 @@ class OpHeaders:
             self.operand_counts.append(head.operands)
         return found
 
-    def copy(self) -> OpHeaders:
+    def copy(self) -> Heads:
         """Return a copy."""
-        copied = OpHeaders()
+        copied = Heads()
         copied.table, copied._numbers = self.table[:], self._numbers.copy()
         copied.results, copied.result_counts = self.results[:], self.result_counts[:]
         copied.operand_counts = self.operand_counts[:]
@@ -74,7 +74,7 @@ class OpHeaders:
         self.table[number] = head._replace(attributes=attributes, properties=properties)
 
 
-class RareOpFields(NamedTuple):
+class Extra(NamedTuple):
     """Rare parts of an op."""
 
     successors: tuple[int, ...] = ()  # indices of blocks in the op's region
@@ -83,31 +83,31 @@ class RareOpFields(NamedTuple):
     isolated: bool = False  # its regions use no values from outside; the numbers of their values then start from 0
 
 
-class OpTable:
+class Rows:
     """The ops of a block in columns."""
 
     __slots__ = ("_starts", "extras", "heads", "kinds", "locations", "operands")
 
-    def __init__(self, kinds: OpHeaders) -> None:
-        self.kinds: OpHeaders = kinds
+    def __init__(self, kinds: Heads) -> None:
+        self.kinds: Heads = kinds
         self.heads: array[int] = array("I")
         self.locations: array[int] = array("I")
         #: Operands of all ops, one after the other: the numbers of values, counted from the start of the isolated
         #: region.
         self.operands: array[int] = array("I")
-        self.extras: dict[int, RareOpFields] = {}  # by position of the op
+        self.extras: dict[int, Extra] = {}  # by position of the op
         self._starts: array[int] | None = None
 
     def __len__(self) -> int:
         return len(self.heads)
 
-    def copy(self, kinds: OpHeaders) -> OpTable:
+    def copy(self, kinds: Heads) -> Rows:
         """Return a copy without extras; ``kinds`` is a copy of the heads of the program."""
-        copied = OpTable(kinds)
+        copied = Rows(kinds)
         copied.heads, copied.locations, copied.operands = self.heads[:], self.locations[:], self.operands[:]
         return copied
 
-    def add(self, head: Head, location: int, operands: Sequence[int], extra: RareOpFields | None = None) -> None:
+    def add(self, head: Head, location: int, operands: Sequence[int], extra: Extra | None = None) -> None:
         """Add an op."""
         if extra is not None:
             self.extras[len(self.heads)] = extra
@@ -198,7 +198,7 @@ class Block:
         use_lists: tuple[UseListOrder, ...] = (),
         use_list_mark: int = 0,
         *,
-        rows: OpTable | None = None,
+        rows: Rows | None = None,
     ) -> None:
         self.arguments: list[BlockArgument] = [] if arguments is None else arguments
         self.use_lists: tuple[UseListOrder, ...] = use_lists
@@ -221,21 +221,21 @@ class Block:
         self._operations, self._rows = operations, None
 
     @property
-    def rows(self) -> OpTable:
+    def rows(self) -> Rows:
         """Ops in columns; a copy once ops have become objects."""
         if self._rows is not None:
             return self._rows
-        rows = OpTable(OpHeaders())
+        rows = Rows(Heads())
         try:
             for op in self._operations or ():
                 has_extra = op.successors or op.use_lists or op.regions or op.isolated
-                extra = RareOpFields(op.successors, op.use_lists, op.regions, op.isolated) if has_extra else None
+                extra = Extra(op.successors, op.use_lists, op.regions, op.isolated) if has_extra else None
                 rows.add(op.head, op.location, op.operands, extra)
         except OverflowError as error:
             raise ValueError(f"an op has a location or an operand that is no index: {error}") from error
         return rows
 
-    def copy(self, kinds: dict[int, OpHeaders]) -> Block:
+    def copy(self, kinds: dict[int, Heads]) -> Block:
         """Return a copy in columns; ``kinds`` are the copies of heads made so far, by ``id()``."""
         rows = self.rows
         heads = kinds.get(id(rows.kinds)) if self.is_columnar else rows.kinds
@@ -250,7 +250,7 @@ class Block:
     @property
     def regions(self) -> Iterator[Region]:
         """The regions of its ops."""
-        holders: Iterable[Operation | RareOpFields] = (
+        holders: Iterable[Operation | Extra] = (
             self._rows.extras.values() if self._rows is not None else self._operations or ()
         )
         return chain.from_iterable([holder.regions for holder in holders])
@@ -291,7 +291,7 @@ class Region:
 def heads_in(block: Block) -> Counter[Head]:
     """Count the heads of the ops in ``block`` and in every block within it."""
     found: Counter[Head] = Counter()
-    counts: dict[int, tuple[OpHeaders, Counter[int]]] = {}
+    counts: dict[int, tuple[Heads, Counter[int]]] = {}
     for each in blocks_in(block):
         rows = each.rows
         counts.setdefault(id(rows.kinds), (rows.kinds, Counter()))[1].update(rows.heads)

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from vhlo_tools.bytecode.codec import Value
 from vhlo_tools.bytecode.entries import Properties
 from vhlo_tools.bytecode.file import File
-from vhlo_tools.bytecode.program import Block, Head, Operation, OpTable
+from vhlo_tools.bytecode.program import Block, Head, Operation, Rows
 from vhlo_tools.findings import SourceLocation
 from vhlo_tools.spec import find_op_version
 
@@ -89,7 +89,7 @@ class _PlaceWalk:
                     self.block(each, outer, inner_number, place)
                 del outer[start:]
 
-    def _called(self, rows: OpTable) -> list[int]:
+    def _called(self, rows: Rows) -> list[int]:
         heads, table = rows.heads, rows.kinds.table
         kinds = {head for head in {*heads} if self._is_wanted(table[head])}
         if not kinds:

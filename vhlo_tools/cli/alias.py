@@ -27,7 +27,7 @@ from vhlo_tools.aliasing import (
     parse_donors,
     subshape,
 )
-from vhlo_tools.artifact import Artifact, BuildInfo, JaxContainer
+from vhlo_tools.artifact import Artifact, JaxContainer, Making
 from vhlo_tools.cli import options
 from vhlo_tools.cli.display import Column, echo, show_table
 from vhlo_tools.cli.helping import Group, OptionDecorator
@@ -297,7 +297,7 @@ def _edited(
 ) -> dict[str, Any]:
     options.check_output(output, force=force, binary=True)
     written = edit(options.read_artifact(source))
-    options.write_artifact(output, written, force=force, made=BuildInfo("alias"))
+    options.write_artifact(output, written, force=force, made=Making("alias"))
     artifact = written.artifacts[0] if isinstance(written, JaxContainer) else written
     report = options.artifact_report(written, output)
     return {**report, **aliases_as_json(artifact.declared_aliases(), None), "findings": artifact.alias_findings()}

@@ -36,7 +36,7 @@ from vhlo_tools.spec import Feature, explanation_of, known_explanations, known_f
 
 if TYPE_CHECKING:
     from vhlo_tools.files import Buffer
-    from vhlo_tools.gate import Baseline, Levels, Listing, ProgramResult, Renderer, Scope, Settings
+    from vhlo_tools.gate import Answer, Baseline, Levels, Listing, Renderer, Scope, Settings
 
 #: The folder of findings of earlier runs, in the folder of the settings.
 _CACHE: Final = ".vhlo-cache"
@@ -308,7 +308,7 @@ def _written(
     renderer: Renderer,
     output: str | None,
     scope: Scope,
-    answers: Iterator[ProgramResult],
+    answers: Iterator[Answer],
     listing: Listing | None = None,
 ) -> Summary:
     summary = Summary()
@@ -330,7 +330,7 @@ def _written(
     return summary
 
 
-def _advancing(answers: Iterable[ProgramResult], progress: Progress, files: Listing | None) -> Iterator[ProgramResult]:
+def _advancing(answers: Iterable[Answer], progress: Progress, files: Listing | None) -> Iterator[Answer]:
     """Report progress, for which every file counts the same."""
     for answer in answers:
         yield answer

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from vhlo_tools import api
-from vhlo_tools.artifact import Artifact, BuildInfo, Constant
+from vhlo_tools.artifact import Artifact, Constant, Making
 from vhlo_tools.cli import options
 from vhlo_tools.cli.display import Column, echo, plain_rows
 from vhlo_tools.cli.helping import Group
@@ -157,7 +157,7 @@ def externalize(
     result = api.externalize_constants(Artifact(data, name=name), min_size=min_size, function=function)
     # The values first: an artifact without them is useless.
     options.write_output(beside, result.weights(), force=force, binary=True)
-    made = BuildInfo("constants externalize", options={"min_size": min_size, "function": function})
+    made = Making("constants externalize", options={"min_size": min_size, "function": function})
     options.write_artifact(output, result.artifact, force=force, made=made)
     if output_format == "json":
         moved = [asdict(each) for each in result.record.moved]
@@ -181,5 +181,5 @@ def restore(source: str, weights: str, output: str, force: bool) -> dict[str, An
     options.check_output(output, force=force, binary=True)
     data, name = options.read_input(source)
     artifact = api.restore_constants(Artifact(data, name=name), weights)
-    options.write_artifact(output, artifact, force=force, made=BuildInfo("constants restore"))
+    options.write_artifact(output, artifact, force=force, made=Making("constants restore"))
     return options.artifact_report(artifact, output)

@@ -8,9 +8,9 @@ from dataclasses import asdict
 import click
 
 from vhlo_tools.artifact import (
-    BuildInfo,
     CertificateSigner,
     KeySigner,
+    Making,
     Manifest,
     Verifier,
     check_manifest,
@@ -42,7 +42,7 @@ def write(source: str, force: bool) -> None:
     """Write the manifest of MODEL as it is now: once you know that it is right."""
     _refuse_stdin(source)
     data, name = options.read_input(source, manifest=False)
-    found = Manifest.of(data, made=BuildInfo("manifest write"))
+    found = Manifest.of(data, made=Making("manifest write"))
     beside = manifest_place(source)
     options.check_output(str(beside), force=force, binary=False)
     found.save(beside, force=force)

@@ -32,7 +32,7 @@ from vhlo_tools.files import Buffer, Chunk, Kind, Url, place, read_bytes, recogn
 from vhlo_tools.findings import Finding, finding_as_json, findings_lines, group_findings
 
 if TYPE_CHECKING:
-    from vhlo_tools.artifact import BuildInfo, JaxContainer, ManifestChoice
+    from vhlo_tools.artifact import JaxContainer, Making, ManifestChoice
     from vhlo_tools.program import ProgramSource
     from vhlo_tools.stores import Workers
 
@@ -357,7 +357,7 @@ def write_artifact(
     *,
     force: bool,
     with_manifest: bool = False,
-    made: BuildInfo | None = None,
+    made: Making | None = None,
     source: Iterable[Chunk | Buffer] | None = None,
 ) -> None:
     """Write an artifact, or a file that contains artifacts, to a file or to stdout.

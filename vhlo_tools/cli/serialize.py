@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from vhlo_tools import api
-from vhlo_tools.artifact import BuildInfo
+from vhlo_tools.artifact import Making
 from vhlo_tools.cli import options
 from vhlo_tools.cli.helping import command
 from vhlo_tools.files import identify
@@ -91,7 +91,7 @@ def serialize(
         model = api.export_model(program, target, weights="arguments", name=name, **writing)
         artifact = api.linted(model.artifact) if alias_lint else model.artifact
         artifact = api.strip(artifact) if strip_debug_info else artifact
-        artifact = artifact.with_making(BuildInfo("serialize", target, None, {"weights": "arguments"}))
+        artifact = artifact.with_making(Making("serialize", target, None, {"weights": "arguments"}))
         options.write_output(weights, model.weights_file(), force=force, binary=True)
     else:
         writing |= {"alias_lint": alias_lint, "strip_debug_info": strip_debug_info, "trusted": trusted}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vhlo_tools.artifact import BuildInfo, JaxContainer
+from vhlo_tools.artifact import JaxContainer, Making
 from vhlo_tools.cli import options
 from vhlo_tools.cli.helping import command
 
@@ -26,6 +26,6 @@ def strip(source: str, output: str, with_manifest: bool, force: bool) -> dict[st
     # In chunks, so that constants are never copied.
     result = opened.stripped() if isinstance(opened, JaxContainer) else opened.without_locations()
     options.write_artifact(
-        output, result, force=force, with_manifest=with_manifest, made=BuildInfo("strip"), source=opened.chunks
+        output, result, force=force, with_manifest=with_manifest, made=Making("strip"), source=opened.chunks
     )
     return options.artifact_report(result, output)

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from vhlo_tools.gate.listing import Listing
     from vhlo_tools.gate.rendering import FORMATS, Renderer, render, render_statistics
     from vhlo_tools.gate.report_model import (
-        CheckTarget,
+        Answer,
         Identity,
-        ProgramResult,
+        Question,
         Scope,
         Summary,
         Verdict,

@@ -16,7 +16,7 @@ from vhlo_tools.errors import MalformedArtifactError, SettingsError
 from vhlo_tools.files import is_url, open_regular, write_atomically
 from vhlo_tools.findings import Finding
 from vhlo_tools.gate.contents import digest_at
-from vhlo_tools.gate.report_model import CheckTarget, Identity, identity_of, is_refused
+from vhlo_tools.gate.report_model import Identity, Question, identity_of, is_refused
 from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Baseline:
         return cls(path, _entries(document, path), _marks(document, path))
 
     def split(
-        self, file: str, question: CheckTarget, findings: Sequence[Finding], mark: ProgramMark | None = None
+        self, file: str, question: Question, findings: Sequence[Finding], mark: ProgramMark | None = None
     ) -> tuple[list[Finding], list[Finding]]:
         """Return the new and the known findings of a program; notes are always new."""
         name = file if is_url(file) else os.path.relpath(file, self.path.parent).replace(os.sep, "/")
@@ -232,7 +232,7 @@ def _problems(entry: Any) -> Iterator[str]:
 
 
 def split_known(
-    question: CheckTarget, findings: Sequence[Finding], before: Sequence[Finding]
+    question: Question, findings: Sequence[Finding], before: Sequence[Finding]
 ) -> tuple[list[Finding], list[Finding]]:
     """Return new and old findings, compared as with a baseline (no lines, but numbers); notes are always new."""
     had: Counter[Identity] = Counter()
@@ -263,7 +263,7 @@ def _divided(findings: Sequence[Finding], free: Callable[[Finding], int]) -> tup
 
 
 def regressions(
-    question: CheckTarget, revision: str, new: Sequence[Finding], before: Sequence[Finding]
+    question: Question, revision: str, new: Sequence[Finding], before: Sequence[Finding]
 ) -> Iterator[Finding]:
     """Yield what is worse for one question.
 
@@ -283,7 +283,7 @@ def regressions(
         )
 
 
-def changed_facts(question: CheckTarget, revision: str, now: ProgramFacts, before: ProgramFacts) -> Iterator[Finding]:
+def changed_facts(question: Question, revision: str, now: ProgramFacts, before: ProgramFacts) -> Iterator[Finding]:
     """Yield changes for callers of a program: its public functions, its aliases and its donors."""
     for name, kind in before.functions.items():
         found = now.functions.get(name)
@@ -307,8 +307,6 @@ def changed_facts(question: CheckTarget, revision: str, now: ProgramFacts, befor
             )
 
 
-def _regression(
-    question: CheckTarget, message: str, remedy: str, *, feature: str, function: str | None = None
-) -> Finding:
+def _regression(question: Question, message: str, remedy: str, *, feature: str, function: str | None = None) -> Finding:
     version = question.target.version
     return Finding(feature, "error", "regression", message, target=version, remedy=remedy, function=function)

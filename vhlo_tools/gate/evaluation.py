@@ -15,7 +15,7 @@ from vhlo_tools.errors import MalformedArtifactError, VhloToolsError
 from vhlo_tools.files import Kind, is_url, open_regular, place, recognise
 from vhlo_tools.gate.examination import Content, Examination, Examiner, Task, os_message
 from vhlo_tools.gate.listing import STANDARD, Listing
-from vhlo_tools.gate.report_model import CheckTarget, ProgramResult, Scope, Verdict
+from vhlo_tools.gate.report_model import Answer, Question, Scope, Verdict
 from vhlo_tools.gate.settings import Settings, apply_levels
 from vhlo_tools.gate.target_names import resolve_named
 from vhlo_tools.stores import ListedFile
@@ -60,7 +60,7 @@ class Gate:
         self.baseline = baseline
         self._provider = provider
         self._trusted = trusted
-        self._resolved: dict[tuple[str, bool], CheckTarget] = {}
+        self._resolved: dict[tuple[str, bool], Question] = {}
 
     def files(self, paths: Sequence[str]) -> list[str]:
         return [each.path for each in self.listing(paths)]
@@ -82,20 +82,20 @@ class Gate:
             refuse_idle_releases(self.settings.confirm_with, [each.target.version for each in questions])
         return Scope(paths, list(questions), baseline=str(self.baseline.path) if self.baseline else None)
 
-    def questions(self, path: str) -> list[CheckTarget]:
+    def questions(self, path: str) -> list[Question]:
         targets, readers, _ = self.settings.for_file(path)
         return self._asked(targets, readers)
 
-    def _asked(self, targets: Sequence[str], readers: Sequence[str]) -> list[CheckTarget]:
+    def _asked(self, targets: Sequence[str], readers: Sequence[str]) -> list[Question]:
         settings, asked = self.settings, []
         for spelling, reading in (*((each, False) for each in targets), *((each, True) for each in readers)):
             if (spelling, reading) not in self._resolved:
                 target = resolve_named(spelling, settings.targets, as_of=settings.as_of, provider=self._provider)
-                self._resolved[spelling, reading] = CheckTarget(target, reading)
+                self._resolved[spelling, reading] = Question(target, reading)
             asked.append(self._resolved[spelling, reading])
         return asked
 
-    def answers(self, files: Sequence[str] | Listing, read: ReadOther, **work: Unpack[Work]) -> Iterator[ProgramResult]:
+    def answers(self, files: Sequence[str] | Listing, read: ReadOther, **work: Unpack[Work]) -> Iterator[Answer]:
         """Yield the answer for each file, in order; ``read`` returns ``None`` for a file."""
         # Imported here because a brief run does without.
         from vhlo_tools.gate.contents import read_ahead, unread
@@ -124,16 +124,16 @@ class Gate:
         asks = self.baseline is not None or settings.confirm_with or settings.expand or settings.allow_relaxed
         return not asks and len(files) <= _FEW and all(map(_is_quick, files))
 
-    def check_inline(self, files: Sequence[ListedFile]) -> Iterator[ProgramResult]:
+    def check_inline(self, files: Sequence[ListedFile]) -> Iterator[Answer]:
         for file in files:
             task = Task(Content(file.path), tuple(self.questions(file.path)), file.path, hashed=False)
             (examination,) = self._examiner([task])
             yield self._answer(file.path, examination)
 
-    def _answer(self, path: str, examination: Examination) -> ProgramResult:
+    def _answer(self, path: str, examination: Examination) -> Answer:
         if examination.error is not None:
-            return ProgramResult(path, error=examination.error)
-        return ProgramResult(path, self._verdicts(examination, self.questions(path), path))
+            return Answer(path, error=examination.error)
+        return Answer(path, self._verdicts(examination, self.questions(path), path))
 
     def _examinations(
         self,
@@ -159,7 +159,7 @@ class Gate:
 
     def answers_against(
         self, revision: Revision, changes: Sequence[Change], read: ReadOther, **work: Unpack[Work]
-    ) -> Iterator[ProgramResult]:
+    ) -> Iterator[Answer]:
         """Yield the answer for each program that is new or changed since a revision.
 
         Of a program that was there only what is worse is new (:mod:`vhlo_tools.gate.baseline`); if it could not be
@@ -183,7 +183,7 @@ class Gate:
                 now, path = _with_manifest(now, change.path), change.path
                 if now.error is None and before is not None and before.error is None:
                     questions = self.questions(path)
-                    yield ProgramResult(path, self._verdicts(now, questions, path, before, revision.spelling))
+                    yield Answer(path, self._verdicts(now, questions, path, before, revision.spelling))
                 else:
                     yield self._answer(path, now)
             # Let it end, and so write its cache.
@@ -210,7 +210,7 @@ class Gate:
     def judge(
         self,
         program: ProgramSource,
-        questions: Sequence[CheckTarget],
+        questions: Sequence[Question],
         *,
         name: str | None = None,
         path: str | None = None,
@@ -245,7 +245,7 @@ class Gate:
     def _verdicts(
         self,
         now: Examination,
-        questions: Sequence[CheckTarget],
+        questions: Sequence[Question],
         path: str,
         before: Examination | None = None,
         revision: str = "",
@@ -271,7 +271,7 @@ class Gate:
         return tuple(verdicts)
 
     def _split(
-        self, path: str, question: CheckTarget, findings: list[Finding], examination: Examination
+        self, path: str, question: Question, findings: list[Finding], examination: Examination
     ) -> tuple[list[Finding], list[Finding]]:
         if self.baseline is None or path == STANDARD:
             return findings, []

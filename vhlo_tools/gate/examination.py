@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from vhlo_tools.aliasing import Alias, Donor
     from vhlo_tools.api import Checked
     from vhlo_tools.findings import Finding
-    from vhlo_tools.gate.report_model import CheckTarget
+    from vhlo_tools.gate.report_model import Question
     from vhlo_tools.program import ProgramSource
 
 # Reading of settings files: search from a folder upwards, parsing, and validation
@@ -197,7 +197,7 @@ class Content:
 @dataclass(frozen=True, slots=True)
 class Task:
     content: Content
-    questions: tuple[CheckTarget, ...]
+    questions: tuple[Question, ...]
     name: str  # in messages
     with_facts: bool = False
     is_here: bool = False  # only this machine has the file
@@ -268,7 +268,7 @@ class Examiner:
             return Examination(error=os_message(task.name, error), digest=digest)
 
     def examine(
-        self, program: ProgramSource, questions: Sequence[CheckTarget], *, name: str | None = None, facts: bool = False
+        self, program: ProgramSource, questions: Sequence[Question], *, name: str | None = None, facts: bool = False
     ) -> Examination:
         checked = api.prepare_check(
             program,
@@ -289,7 +289,7 @@ class Examiner:
             number = sum(1 for _ in functions_in(checked.artifact.file, bodies=False))
         return Examination(findings, facts_of(checked) if facts else None, number)
 
-    def _found(self, checked: api.Checked, question: CheckTarget) -> list[Finding]:
+    def _found(self, checked: api.Checked, question: Question) -> list[Finding]:
         version = question.target.version
         found = checked.reader_findings(question.target) if question.reading else checked.findings(version)
         if self.confirm_with and not any(each.level == "error" for each in found):

@@ -15,7 +15,7 @@ from vhlo_tools.gate.findings_cache import FindingsCache, context_digest
 from vhlo_tools.stores import AnyExecutor, Workers, in_batches, map_ordered, map_unordered, waiting_results
 
 if TYPE_CHECKING:
-    from vhlo_tools.gate.report_model import CheckTarget
+    from vhlo_tools.gate.report_model import Question
 
 # Examinations of many programs: from the cache, in this process or in several, always in the order of the programs
 
@@ -35,7 +35,7 @@ class Examinations:
         self._examiner = examiner
         self._cache = cache
         self._jobs = jobs
-        self._contexts: dict[tuple[tuple[CheckTarget, ...], bool], bytes] = {}
+        self._contexts: dict[tuple[tuple[Question, ...], bool], bytes] = {}
         # The time that this process has worked, and on how many programs.
         self._spent = 0.0
         self._worked = 0

@@ -25,7 +25,7 @@ from vhlo_tools.records import dataclass
 from vhlo_tools.version import InvalidVersionError, Version
 
 if TYPE_CHECKING:
-    from vhlo_tools.gate.report_model import CheckTarget
+    from vhlo_tools.gate.report_model import Question
 
 # Cache key of everything but the program: the digest of whatever else findings depend on
 
@@ -38,7 +38,7 @@ _PROVIDER: Final = "VHLO_TOOLS_PROVIDER"
 _READ: Final = (".py", ".toml")
 
 
-def context_digest(examiner: Examiner, questions: Sequence[CheckTarget], *, facts: bool = False) -> bytes:
+def context_digest(examiner: Examiner, questions: Sequence[Question], *, facts: bool = False) -> bytes:
     """Digest everything that an examination depends on, except the program and its name.
 
     Questions count by what they resolve to: ``12w`` changes once another version is the newest of the window.

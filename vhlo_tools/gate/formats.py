@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree
 
 from vhlo_tools.gate.report_model import (
-    ProgramResult,
+    Answer,
     Scope,
     Verdict,
     fingerprints,
@@ -34,7 +34,7 @@ _IN_MESSAGES: Final = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
 _IN_PROPERTIES: Final = _IN_MESSAGES | str.maketrans({":": "%3A", ",": "%2C"})
 
 
-def github_report(scope: Scope, answers: Iterable[ProgramResult]) -> Iterator[str]:
+def github_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
     for answer in answers:
         if answer.error is not None:
             path = path_from(scope.folder, answer.path)
@@ -58,7 +58,7 @@ def _merged(findings: Iterable[Finding]) -> list[Finding]:
     return list(merged.values())
 
 
-def _finding(scope: Scope, answer: ProgramResult, verdict: Verdict, finding: Finding) -> str:
+def _finding(scope: Scope, answer: Answer, verdict: Verdict, finding: Finding) -> str:
     place = finding.location
     times = f" ({finding.count} times)" if finding.count > 1 else ""
     remedy = f"\n{finding.remedy}" if finding.remedy else ""
@@ -85,9 +85,9 @@ def _command(command: str, message: str, **properties: str | int) -> str:
 _SEVERITIES: Final = {"error": "major", "warning": "minor", "note": "info"}
 
 
-def gitlab_report(scope: Scope, answers: Iterable[ProgramResult]) -> Iterator[str]:
+def gitlab_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
     issues: list[dict[str, Any]] = []
-    found: list[tuple[ProgramResult, Verdict, Finding]] = []
+    found: list[tuple[Answer, Verdict, Finding]] = []
     for answer in answers:
         if answer.error is not None:
             path = path_from(scope.folder, answer.path)
@@ -126,7 +126,7 @@ _SUITE: Final = "vhlo check"
 _ILLEGAL: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def junit_report(scope: Scope, answers: Iterable[ProgramResult]) -> Iterator[str]:
+def junit_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
     """Errors of programs are failures, and files that could not be evaluated are errors."""
     root = ElementTree.Element("testsuites", name=_SUITE)
     suite = ElementTree.SubElement(root, "testsuite", name=_SUITE)
@@ -150,7 +150,7 @@ def junit_report(scope: Scope, answers: Iterable[ProgramResult]) -> Iterator[str
     yield f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
 
 
-def _case(suite: ElementTree.Element, answer: ProgramResult, name: str) -> ElementTree.Element:
+def _case(suite: ElementTree.Element, answer: Answer, name: str) -> ElementTree.Element:
     return ElementTree.SubElement(suite, "testcase", classname=_legal(answer.path), name=_legal(name))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from typing import Final
 
-from vhlo_tools.gate.report_model import ProgramResult, Scope, Summary
+from vhlo_tools.gate.report_model import Answer, Scope, Summary
 
 # The module and the renderer of each format.
 _RENDERERS: Final = {
@@ -21,19 +21,19 @@ _RENDERERS: Final = {
 FORMATS: Final = tuple(_RENDERERS)
 
 #: Renders answers in the named format.
-Renderer = Callable[[str, Scope, Iterable[ProgramResult]], Iterator[str]]
+Renderer = Callable[[str, Scope, Iterable[Answer]], Iterator[str]]
 
 
-def render(output_format: str, scope: Scope, answers: Iterable[ProgramResult]) -> Iterator[str]:
+def render(output_format: str, scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
     """``text``, ``jsonl`` and ``github`` report each program as soon as it is evaluated; others are one chunk."""
     module, name = _RENDERERS[output_format]
-    renderer: Callable[[Scope, Iterable[ProgramResult]], Iterator[str]] = getattr(
+    renderer: Callable[[Scope, Iterable[Answer]], Iterator[str]] = getattr(
         import_module(f"vhlo_tools.gate.{module}"), name
     )
     return renderer(scope, answers)
 
 
-def render_statistics(output_format: str, scope: Scope, answers: Iterable[ProgramResult]) -> Iterator[str]:
+def render_statistics(output_format: str, scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
     """Return the number of findings of each feature, as ``text`` or ``json``."""
     summary = Summary()
     for answer in answers:

@@ -28,7 +28,7 @@ STATES: Final[tuple[State, ...]] = ("ok", "warned", "blocked", "unreadable")
 
 
 @dataclass(frozen=True, slots=True)
-class CheckTarget:
+class Question:
     """A question about a program.
 
     Attributes:
@@ -59,7 +59,7 @@ class Verdict:
         allowed: The findings that the settings allow.
     """
 
-    question: CheckTarget
+    question: Question
     new: tuple[Finding, ...] = ()
     known: tuple[Finding, ...] = ()
     allowed: tuple[Finding, ...] = ()
@@ -71,7 +71,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class ProgramResult:
+class Answer:
     """The answers of one program.
 
     Attributes:
@@ -108,7 +108,7 @@ class ProgramResult:
 @dataclass(frozen=True, slots=True)
 class Scope:
     paths: Sequence[str]  # relative to the working directory; of very many, those that were found first
-    questions: Sequence[CheckTarget]  # about any of the files, in order
+    questions: Sequence[Question]  # about any of the files, in order
     folder: Path = field(default_factory=Path.cwd)  # start of relative paths, including those recorded in programs
     baseline: str | None = None  # file of known findings
     against: str | None = None  # revision that programs are compared with
@@ -181,13 +181,13 @@ class Summary:
     findings: Counter[tuple[str, str]] = field(default_factory=Counter)  # new ones, by level and feature
     samples: dict[str, Finding] = field(default_factory=dict)  # one finding of each feature
 
-    def add(self, answer: ProgramResult) -> None:
+    def add(self, answer: Answer) -> None:
         self.states[answer.state] += 1
         for _, finding in answer.findings:
             self.findings[finding.level, finding.feature] += finding.count
             self.samples.setdefault(finding.feature, finding)
 
-    def counting(self, answers: Iterable[ProgramResult]) -> Iterator[ProgramResult]:
+    def counting(self, answers: Iterable[Answer]) -> Iterator[Answer]:
         for answer in answers:
             self.add(answer)
             yield answer
@@ -214,14 +214,14 @@ class Summary:
 # Findings as JSON objects: all in one document, or one per line
 
 
-def json_report(scope: Scope, answers: Iterable[ProgramResult]) -> Iterator[str]:
+def json_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
     summary = Summary()
     files = [_file(answer, scope.knows) for answer in summary.counting(answers)]
     document = {"files": files, "summary": summary.as_json() | _against(scope)}
     yield f"{json.dumps(document, indent=2, default=str, allow_nan=False)}\n"
 
 
-def json_lines(scope: Scope, answers: Iterable[ProgramResult]) -> Iterator[str]:
+def json_lines(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
     """Yield a flat object for each new finding, for each file that could not be evaluated, and a summary."""
     summary = Summary()
     for answer in summary.counting(answers):
@@ -248,7 +248,7 @@ def _line(**values: Any) -> str:
     return f"{json.dumps(values, default=str, allow_nan=False)}\n"
 
 
-def _file(answer: ProgramResult, with_baseline: bool) -> dict[str, Any]:
+def _file(answer: Answer, with_baseline: bool) -> dict[str, Any]:
     return {
         "path": answer.path,
         "ok": answer.ok,
@@ -305,7 +305,7 @@ class Identity:
         return hashlib.sha256(json.dumps(astuple(self)).encode()).hexdigest()[:32]
 
 
-def identity_of(file: str, question: CheckTarget, finding: Finding) -> Identity:
+def identity_of(file: str, question: Question, finding: Finding) -> Identity:
     """``file`` is a relative path with forward slashes."""
     return Identity(
         file,

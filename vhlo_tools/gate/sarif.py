@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.compat import expansion_flag
 from vhlo_tools.gate.report_model import (
+    Answer,
     Identity,
-    ProgramResult,
     Scope,
     Verdict,
     as_uri,
@@ -91,7 +91,7 @@ _UNREADABLE: Final = {
 _FINGERPRINT: Final = "vhloFinding/v1"
 
 
-def sarif_report(scope: Scope, answers: Iterable[ProgramResult]) -> Iterator[str]:
+def sarif_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
     files, rules = _Files(scope.folder), dict[str, tuple[int, dict[str, Any]]]()
     results: list[dict[str, Any]] = []
     identities: list[Identity] = []
@@ -165,7 +165,7 @@ class _Files:
 
 
 def _result(
-    scope: Scope, files: _Files, answer: ProgramResult, verdict: Verdict, finding: Finding, state: str
+    scope: Scope, files: _Files, answer: Answer, verdict: Verdict, finding: Finding, state: str
 ) -> dict[str, Any]:
     program = {"physicalLocation": {"artifactLocation": files.location(answer.path)}}
     shown = program

@@ -13,7 +13,7 @@ from vhlo_tools.gate.settings import Settings
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
-    from vhlo_tools.gate.report_model import ProgramResult
+    from vhlo_tools.gate.report_model import Answer
     from vhlo_tools.stores import AnyExecutor
 
 _Path = str | PathLike[str]
@@ -31,7 +31,7 @@ def check_store(
     as_of: date | None = None,
     provider: str | None = None,
     trusted: bool = False,
-) -> Iterator[ProgramResult]:
+) -> Iterator[Answer]:
     """Check which programs of a store cannot be written for targets, or read by consumers, and why.
 
     The work proceeds as the returned iterator is consumed. With an executor, files are found meanwhile, and memory does

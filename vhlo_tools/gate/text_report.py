@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Final
 
 from vhlo_tools.findings import SHOWN_PLACES, Finding, group_findings
-from vhlo_tools.gate.report_model import STATES, ProgramResult, Scope, State, Summary, Verdict
+from vhlo_tools.gate.report_model import STATES, Answer, Scope, State, Summary, Verdict
 from vhlo_tools.printable import printable, printable_lines
 
 #: The width of a report that no terminal shows, unless the variable COLUMNS says another.
@@ -26,7 +26,7 @@ _COLOURS: Final = {"error": 31, "warning": 33, "note": 36}
 _LEVELS: Final = ("note", "warning", "error")
 
 
-def text_report(scope: Scope, answers: Iterable[ProgramResult]) -> Iterator[str]:
+def text_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
     """Yield each program with its findings; for several questions a table of all programs, followed by findings.
 
     Programs with warnings come after the others, then those with errors, then those that could not be evaluated, and a
@@ -45,7 +45,7 @@ def _coloured(line: str) -> str:
     return _LEVEL.sub(styled, line, count=1)
 
 
-def _lines(scope: Scope, answers: Iterable[ProgramResult]) -> Iterator[str]:
+def _lines(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
     summary = Summary()
     counted = summary.counting(answers)
     if scope.quiet or len(scope.questions) < 2:
@@ -69,9 +69,9 @@ def finding_lines(path: str, question: object, findings: Sequence[Finding], said
     yield from _groups(findings)
 
 
-def _ordered(answers: Iterable[ProgramResult]) -> Iterator[ProgramResult]:
+def _ordered(answers: Iterable[Answer]) -> Iterator[Answer]:
     """Yield programs without warnings and errors at once, and the others after them."""
-    held: dict[State, list[ProgramResult]] = {state: [] for state in STATES}
+    held: dict[State, list[Answer]] = {state: [] for state in STATES}
     for answer in answers:
         if answer.state == "ok":
             yield answer
@@ -81,7 +81,7 @@ def _ordered(answers: Iterable[ProgramResult]) -> Iterator[ProgramResult]:
         yield from kept
 
 
-def _reasons(answers: Iterable[ProgramResult], *, brief: bool) -> Iterator[str]:
+def _reasons(answers: Iterable[Answer], *, brief: bool) -> Iterator[str]:
     for answer in _ordered(answers):
         if answer.error is not None:
             yield f"{answer.path}: cannot be checked"
@@ -91,7 +91,7 @@ def _reasons(answers: Iterable[ProgramResult], *, brief: bool) -> Iterator[str]:
                 yield from verdict_lines(answer.path, verdict)
 
 
-def _table(scope: Scope, answers: Iterable[ProgramResult]) -> Iterator[str]:
+def _table(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
     heads = ["program", *map(str, scope.questions)]
     kept = []
 

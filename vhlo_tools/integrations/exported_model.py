@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from vhlo_tools.artifact import (
     Artifact,
-    ExternalizedConstant,
     Form,
+    Moved,
     Provenance,
     StoredTensor,
     TensorFile,
@@ -134,7 +134,7 @@ def bind_arguments(artifact: Artifact, values: Mapping[str, np.ndarray[Any, Any]
         element = element_named(str(value.dtype))
         tensors[name] = data
         moved.append(
-            ExternalizedConstant(
+            Moved(
                 argument=before + number,
                 tensor=name,
                 path=name,

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.artifact import (
     Artifact,
-    BuildInfo,
     JaxContainer,
+    Making,
     Manifest,
     container_findings,
     find_manifest,
@@ -302,7 +302,7 @@ class Work:
             allow_relaxed=settings.allow_relaxed,
             allow_signature_change=settings.allow_signature_change,
         )
-        made = BuildInfo("migrate", str(settings.target), None, given, record.digest)
+        made = Making("migrate", str(settings.target), None, given, record.digest)
         return Manifest.of(join(chunks), made=made).encode()
 
 

@@ -172,9 +172,9 @@ def _add(summary: ResultsSummary, batch: pyarrow.RecordBatch) -> None:
 
 def _grouped(batch: pyarrow.RecordBatch, key: str, summed: str) -> Iterator[tuple[str | None, int, int]]:
     """Yield the values of a column, each with the number of its rows and the sum of another column."""
-    from pyarrow import Table as OpTable
+    from pyarrow import Table as Rows
 
-    rows = OpTable.from_batches([batch.select([key, summed])])
+    rows = Rows.from_batches([batch.select([key, summed])])
     found = rows.group_by(key).aggregate([([], "count_all"), (summed, "sum")])
     for row in found.to_pylist():
         yield row[key], row["count_all"], row[f"{summed}_sum"] or 0

@@ -16,8 +16,8 @@ from support.corpus_files import corpus_files
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import (
-    BuildInfo,
     JaxContainer,
+    Making,
     Manifest,
     check_manifest,
     find_manifest,
@@ -92,11 +92,11 @@ def test_how_it_was_made() -> None:
     assert made.options == {"allow_relaxed": ("result_accuracy",), "expand": True, "strip_debug_info": True}
     written = vt.serialize(program, "1.9.0")
     moved = vt.retarget(written, "1.0.0", engine="bytes").made
-    assert moved == BuildInfo("retarget", "1.0.0", None, {"engine": "bytes"})
+    assert moved == Making("retarget", "1.0.0", None, {"engine": "bytes"})
     by_library = vt.retarget(written, "1.0.0", engine="mlir").made
     assert by_library is not None
     assert by_library.library is not None
-    assert vt.strip(written).made == BuildInfo("strip")
+    assert vt.strip(written).made == Making("strip")
 
 
 def test_every_artifact_of_the_corpus_has_a_manifest_that_is_read_again() -> None:

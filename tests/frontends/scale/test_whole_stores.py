@@ -17,7 +17,7 @@ from support.gate_programs import DeadlyExaminer, blocked, fill_with_kinds, writ
 import vhlo_tools as vt
 from vhlo_tools.api import resolve_target
 from vhlo_tools.cli.main import main
-from vhlo_tools.gate import FORMATS, CheckTarget, Gate, Settings
+from vhlo_tools.gate import FORMATS, Gate, Question, Settings
 from vhlo_tools.gate.examination import Content, Task
 from vhlo_tools.gate.examinations import DistributedExaminations
 
@@ -106,7 +106,7 @@ def test_workers_that_die_and_come_in_the_middle_of_a_check(
 
 def test_a_program_that_kills_its_workers_is_unreadable_alone(client: Any, folder: Path) -> None:
     write(folder / "store" / "deadly.mlir", blocked(1))
-    questions = (CheckTarget(resolve_target(TARGET)),)
+    questions = (Question(resolve_target(TARGET)),)
     paths = [f"store/{name}.mlir" for name in ("text0", "deadly", "text1", "text2")]
     requests = (Task(Content(each), questions, each) for each in paths)
     found = dict(zip(paths, DistributedExaminations(DeadlyExaminer(), client).of(requests), strict=True))
