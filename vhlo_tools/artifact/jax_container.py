@@ -108,7 +108,11 @@ def reading_jax(export: JaxExport, accepts: Callable[[Version], bool]) -> tuple[
     """Return the releases that load a file and call its function; ``accepts`` is for the StableHLO of its artifacts."""
     newest = newest_version()
     # A release that is newer than the data is treated as one of the newest version in the data.
-    versions = {each.release: min(each.stablehlo, newest) for each in known_releases() if each.package == "jaxlib"}
+    versions = {
+        each.release: each.stablehlo if each.stablehlo.minor_release <= newest else newest
+        for each in known_releases()
+        if each.package == "jaxlib"
+    }
     accepted = {version: accepts(version) for version in set(versions.values())}
     return tuple(
         each for each in known_jax_releases() if accepted[versions[each.jaxlib]] and not refusals(export, each)
