@@ -48,6 +48,9 @@ def artifact(tmp_path: Path) -> Path:
         (["targets", "--as-of", "yesterday"], 2, "does not match the format"),
         (["nonsense"], 2, "No such command 'nonsense'"),
         (["retarget", SAXPY, "-o", "x"], 2, "Missing option '--target'"),
+        (["diff", "-", "-"], 2, "only one of the programs can come from stdin"),
+        (["report", "-", "-", "-o", "page.html"], 2, "only one of the programs can come from stdin"),
+        (["verify", "-", "-"], 2, "only one of the programs can come from stdin"),
     ],
 )
 def test_usage(arguments: list[str], code: int, message: str, capfd: Any) -> None:

@@ -150,7 +150,7 @@ def verify(
         raise click.UsageError("--exclude, --jobs and --dask are for stores: give two folders, prefixes or globs")
     if output is not None:
         options.check_output(output, force=True, binary=False)
-    (before, name), (other, other_name) = map(options.read_program, (source, after))
+    (before, name), (other, other_name) = options.read_programs(source, after)
     running |= {"drawing": drawing, "engines": engines, "handlers": handlers, "bisect": bisect}
     values = read_inputs(inputs) if inputs else None
     report = api.verify(before, other, values, drawing.seed, names=(name, other_name), **running)
