@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+import hypothesis
 import pytest
 from support.corpus import EXAMPLES
 from support.needs import lacking
@@ -21,6 +22,10 @@ pytest_plugins = ["support.selection"]
 # A shell has its background jobs ignore Ctrl-C, and so would all processes that tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Properties are not timed: on a busy machine drawing takes as long as it takes.
+hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("untimed")
 
 # `vhlo check` leaves nothing beside the programs of tests; those of the cache itself do without this.
 os.environ["VHLO_TOOLS_NO_CACHE"] = "1"

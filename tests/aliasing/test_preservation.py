@@ -36,7 +36,7 @@ def compared(one: Artifact, other: Artifact) -> list[Finding]:
 
 
 @given(configs(tuples=False))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_another_form_or_version_is_no_difference(config: AliasConfig) -> None:
     artifact = vt.serialize(declaration_text(config.signature, encode_aliases(config)))
     others = [artifact.with_aliases(config, "module"), vt.retarget(artifact, "0.9.0")]

@@ -95,7 +95,7 @@ def check_edits(artifact: Artifact, random: Random) -> int:
 
 
 @pytest.mark.long
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(configs(), st.sampled_from(VERSIONS), st.sampled_from(FORMS))
 def test_what_is_written_is_what_the_library_writes(config: AliasConfig, version: Version, form: Form) -> None:
     if not fits(config, form):

@@ -10,7 +10,7 @@ import jax
 import jax.export
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from jax._src import core, effects
 from jax._src.export import serialization_generated
 from jax._src.interpreters import mlir
@@ -98,7 +98,6 @@ def test_the_same_artifacts_make_the_same_file(path: Path) -> None:
 
 
 # Of time jax takes what it wants the first time.
-@settings(deadline=None)
 @given(st.sampled_from(FILES), st.lists(st.integers(0, 5000), min_size=3, max_size=3))
 def test_artifacts_of_any_size(path: Path, sizes: list[int]) -> None:
     data = path.read_bytes()
@@ -113,7 +112,6 @@ def test_artifacts_of_any_size(path: Path, sizes: list[int]) -> None:
 
 
 # Of time jax takes what it wants the first time.
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 5000), min_size=2, max_size=2))
 def test_files_of_a_newer_jax(sizes: list[int]) -> None:
     data = newer_file()

@@ -74,7 +74,7 @@ def test_aliases_and_donors_are_kept(target: str) -> None:
 
 
 @pytest.mark.long
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     configs(tuples=False), st.sampled_from([None, "argument", "module"]), st.sampled_from(["0.9.0", "1.5.0", "current"])
 )

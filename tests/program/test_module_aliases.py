@@ -16,7 +16,7 @@ FORMS: tuple[Form, ...] = ("argument", "module")
 
 
 @pytest.mark.long
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(configs())
 def test_what_is_written_is_read_and_is_that_of_artifacts(config: AliasConfig) -> None:
     provider = get_provider()

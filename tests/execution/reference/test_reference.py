@@ -85,7 +85,7 @@ def test_a_complex_program_that_calls_itself_main() -> None:
     assert vt.run(program, [1j])[0] == np.complex64(1j)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.floats(-(2.0**20), 2.0**20, width=32), min_size=4, max_size=4))
 def test_saxpy_is_numpy(x: list[float]) -> None:
     (result,) = vt.run(EXAMPLES / "saxpy.mlir", [2.0, x, [1.0] * 4])
