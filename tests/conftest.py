@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
-import hypothesis
 import pytest
 from support.corpus import EXAMPLES
 from support.needs import lacking
@@ -23,9 +23,12 @@ pytest_plugins = ["support.selection"]
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Properties are not timed: on a busy machine drawing takes as long as it takes.
-hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
-hypothesis.settings.load_profile("untimed")
+# Properties are not timed: on a busy machine drawing takes as long as it takes. Environments of frameworks have none.
+with suppress(ModuleNotFoundError):
+    from hypothesis import HealthCheck, settings
+
+    settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("untimed")
 
 # `vhlo check` leaves nothing beside the programs of tests; those of the cache itself do without this.
 os.environ["VHLO_TOOLS_NO_CACHE"] = "1"
