@@ -16,14 +16,22 @@ from vhlo_tools.files import local_path
 if TYPE_CHECKING:
     from vhlo_tools.execution import EngineName, Executable, Handler
     from vhlo_tools.program import ProgramSource
-    from vhlo_tools.verification import Drawing, Record, Replayed, Tolerance, VerificationReport
+    from vhlo_tools.verification import (
+        Divergence,
+        Drawing,
+        EngineDivergence,
+        Record,
+        Replayed,
+        Tolerance,
+        VerificationReport,
+    )
 
 # Verification that two programs compute the same results
 
 
 def verify(
     before: ProgramSource,
-    after: ProgramSource,
+    after: ProgramSource | None = None,
     inputs: Sequence[Any] | None = None,
     seed: int = 0,
     *,
@@ -39,13 +47,15 @@ def verify(
     provider: str | None = None,
     trusted: bool = False,
 ) -> VerificationReport:
-    """Run two programs on the same inputs, and compare their outputs.
+    """Run two programs on the same inputs, and compare their outputs; or one program on several engines.
 
-    Programs with aliases are run a second time, with every aliased input donated.
+    Programs with aliases are run a second time, with every aliased input donated. Differences that the specification
+    leaves open for these inputs, and those of subnormal numbers, which XLA takes as zero, are said by name and do not
+    count: ``explained`` of the comparison has the reason.
 
     Args:
         before: The program with the expected outputs: anything that :func:`serialize` accepts.
-        after: The program with the outputs to compare.
+        after: The program with the outputs to compare; ``None`` to compare ``engines`` on the first.
         inputs: The inputs, in the form that :func:`run` accepts; by default :func:`draw_inputs` draws them.
         seed: The seed for drawing inputs. The same seed draws the same inputs.
         rounds: The number of sets of inputs to draw, from consecutive seeds, of several scales, with edge cases among
@@ -57,7 +67,8 @@ def verify(
             ``on_engines`` of the report has what each says, where they disagree on one program, and which of three or
             more stands alone. An engine that cannot run them is listed with the reason.
         handlers: Functions that compute custom calls of both, as for :func:`run`.
-        bisect: Whether to find the first op whose results differ, if any, on the reference interpreter.
+        bisect: Whether to find the first op whose results differ, if any, on the reference interpreter; for one
+            program, the op up to which two engines agree, and on whose result they do not.
         timeout: The limit in seconds of each run, as for :func:`run`.
         names: The names of the programs in messages, by default their paths.
         provider: The bindings to use, by default the installed ones.
@@ -74,7 +85,8 @@ def verify(
         InvalidProgramError: If one of them is not a valid program.
         MalformedArtifactError: If one of them is a damaged artifact.
         MissingExtraError: If an engine is not installed.
-        ValueError: If there are engines that do not exist, or fewer than two different ones.
+        ValueError: If there are engines that do not exist, or fewer than two different ones, or one program without
+            ``engines``.
     """
     import numpy as np
 
@@ -84,6 +96,7 @@ def verify(
         draw_inputs as draw,
         drawings,
         find_divergence,
+        find_engine_divergence,
         verify_executables,
         verify_on_engines,
     )
@@ -92,49 +105,58 @@ def verify(
     # An artifact does not say for which platforms it was exported.
     loading["platform"] = ANY_PLATFORM
 
-    def loaded(engine: EngineChoice) -> tuple[Executable, Executable]:
-        return (
-            load_executable(before, engine=engine, name=names[0], **loading),
-            load_executable(after, engine=engine, name=names[1], **loading),
+    sources = (before,) if after is None else (before, after)
+    if after is None and engines is None:
+        raise ValueError("one program is compared between engines: give engines, or a second program")
+
+    def loaded(engine: EngineChoice) -> tuple[Executable, ...]:
+        return tuple(
+            load_executable(each, engine=engine, name=name, **loading)
+            for each, name in zip(sources, names, strict=False)
         )
 
     if engines is not None:
         check_engines(engines)
         # Of all engines the interpreter needs no compilation, and its executables are used for drawing and searching.
-        one, other = loaded("reference")
+        executables = loaded("reference")
     else:
-        one, other = loaded(engine)
-        if one.engine != other.engine:
+        executables = loaded(engine)
+        if len({each.engine for each in executables}) > 1:
             # Different engines differ in the last bits.
-            one, other = loaded("xla")
-    sets: list[Sequence[Any]] = []
+            executables = loaded("xla")
+    sets: dict[str, Sequence[Any]] = {}
 
     def given() -> Iterator[tuple[str, Sequence[Any]]]:
         if inputs is not None:
-            sets.append(inputs)
+            sets["given"] = inputs
             yield "given", inputs
             return
         for name, each in drawings(replace(drawing or Drawing(), seed=seed), rounds):
-            sets.append(draw(one, each))
-            yield name, sets[-1]
+            sets[name] = draw(executables[0], each)
+            yield name, sets[name]
 
     tolerance = tolerance or Tolerance()
     # Handlers of custom calls compute with edge cases too.
     with np.errstate(all="ignore"):
         if engines is None:
-            report = verify_executables(one, other, given(), tolerance, until_failure=rounds is None)
+            report = verify_executables(
+                executables[0], executables[-1], given(), tolerance, until_failure=rounds is None
+            )
         else:
-            pairs: dict[str, tuple[Executable, Executable] | str]
-            pairs = {each: _loaded_or_reason(loaded, each) for each in engines}
-            report = verify_on_engines(pairs, given(), tolerance, until_failure=rounds is None)
+            tried: dict[str, tuple[Executable, ...] | str] = {each: _loaded_or_reason(loaded, each) for each in engines}
+            report = verify_on_engines(tried, given(), tolerance, until_failure=rounds is None)
     if report.passed or not bisect:
         return report
-    inputs = next(drawn for drawn, each in zip(sets, report.rounds, strict=engines is None) if not each.passed)
-    first, second = (
-        each if each.engine == "reference" else load_executable(source, engine="reference", name=name, **loading)
-        for each, source, name in zip((one, other), (before, after), names, strict=True)
-    )
-    divergence = find_divergence(first, second, inputs, tolerance)
+    divergence: Divergence | EngineDivergence | None
+    if after is None and report.on_engines is not None:
+        found = next(each for each in report.on_engines.disagreements if not each.explained)
+        pair: Any = next(iter(found.differing))
+        divergence = find_engine_divergence(executables[0], pair, sets[found.inputs], tolerance, handlers, timeout)
+    else:
+        failed = next(each.inputs for each in report.rounds if not each.passed)
+        if executables[0].engine != "reference":
+            executables = loaded("reference")
+        divergence = find_divergence(executables[0], executables[-1], sets[failed], tolerance)
     return replace(report, divergence=divergence, looked_for_divergence=True)
 
 
@@ -151,9 +173,9 @@ def check_engines(engines: Sequence[str]) -> None:
 
 
 def _loaded_or_reason(
-    load: Callable[[EngineChoice], tuple[Executable, Executable]], engine: EngineName
-) -> tuple[Executable, Executable] | str:
-    """Return two executables on an engine, compiled where that needs no inputs, or why it cannot run one of them."""
+    load: Callable[[EngineChoice], tuple[Executable, ...]], engine: EngineName
+) -> tuple[Executable, ...] | str:
+    """Return executables on an engine, compiled where that needs no inputs, or why it cannot run one of them."""
     try:
         executables = load(engine)
         for each in executables:

@@ -6,12 +6,12 @@ import ctypes
 import os
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from weakref import ref
 
 from vhlo_tools.bindings.providers import get_provider, missing_part
@@ -85,12 +85,22 @@ Callback = Callable[..., tuple[Any, ...]]
 CALLBACK_TARGET: Final = "xla_ffi_python_cpu_callback"
 
 
-#: Options of the compiler that its results depend on. Those that a release does not know are removed.
-_OPTIONS: Final[dict[str, str]] = {
-    # Kernels of YNNPACK: jaxlib 0.10.2 computes wrong products and crashes on sums of products of rank 7, and 0.12.0.1
-    # still ignores the base dilation of a `reduce_window`.
-    "xla_cpu_experimental_ynn_fusion_type": ""
+class JudgeOption(NamedTuple):
+    value: str
+    reason: str
+    faults: tuple[str, ...]  # the known faults that it avoids, in docs/upstream-findings.md
+
+
+#: Options of the compiler without which XLA is wrong, on every way to it; runs of a release as it comes have none.
+JUDGE_OPTIONS: Final[Mapping[str, JudgeOption]] = {
+    "xla_cpu_experimental_ynn_fusion_type": JudgeOption(
+        "",
+        "XLA computes fusions of products, sums and windows itself, in place of kernels of YNNPACK",
+        ("xla-kernels-of-dilated-windows", "xla-kernels-of-products", "xla-kernels-of-rank-7"),
+    )
 }
+#: Options that the installed release does not have, as it said.
+_lacking: set[str] = set()
 _UNKNOWN_OPTION: Final = re.compile(r"No such compile option: '(\w+)'")
 
 
@@ -299,15 +309,15 @@ def compile_with(client: Any, program: Any, devices: Any, options: Any, callback
         given = provider.parse(provider.new_context(), program)
         functions["host_callbacks"] = [with_all_floats(allowing_jax(each)) for each in callbacks]
     while True:
-        known = dict(_OPTIONS)
-        options.env_option_overrides = list(known.items())
+        given_options = {name: each.value for name, each in JUDGE_OPTIONS.items() if name not in _lacking}
+        options.env_option_overrides = list(given_options.items())
         try:
             return client.compile_and_load(given, devices, options, **functions)
         except RuntimeError as error:
             unknown = _UNKNOWN_OPTION.search(str(error))
-            if unknown is None or unknown[1] not in known:
+            if unknown is None or unknown[1] not in given_options:
                 raise
-            _OPTIONS.pop(unknown[1], None)
+            _lacking.add(unknown[1])
 
 
 def approx_top_k_size(size: int, rank: int, k: int, recall: float, least: int) -> int:

@@ -78,7 +78,7 @@ def _to_engines(context: click.Context, parameter: click.Parameter, value: str |
 
 @command()
 @options.input_argument("BEFORE")
-@click.argument("after", metavar="AFTER")
+@click.argument("after", metavar="[AFTER]", required=False)
 @input_option
 @drawing_options
 @click.option(
@@ -91,12 +91,12 @@ def _to_engines(context: click.Context, parameter: click.Parameter, value: str |
     "--engines",
     metavar="NAMES",
     callback=_to_engines,
-    help="Run both programs on several engines, such as reference,xla,iree: says on which the programs differ, where "
-    "engines disagree on one program, and which engine stands alone.",
+    help="Run the programs on several engines, such as reference,xla,iree: says on which the programs differ, where "
+    "engines disagree on one program, and which engine stands alone. With one program, the engines are compared.",
 )
 @options.handler_option
 @tolerance_options
-@click.option("--bisect", is_flag=True, help="If they differ, find the first op where they diverge.")
+@click.option("--bisect", is_flag=True, help="If they differ, find the first op where they, or engines, diverge.")
 @options.timeout_option
 @options.provider_option
 @options.trusted_option
@@ -111,7 +111,7 @@ def _to_engines(context: click.Context, parameter: click.Parameter, value: str |
 @options.report_option()
 def verify(
     source: str,
-    after: str,
+    after: str | None,
     inputs: tuple[str, ...],
     drawing: Drawing,
     engines: tuple[EngineName, ...] | None,
@@ -126,7 +126,8 @@ def verify(
 ) -> int:
     """Run BEFORE and AFTER on the same inputs and compare their outputs: exit code 1 if they differ too much.
 
-    Programs with aliases are run again, with every aliased input donated.
+    Programs with aliases are run again, with every aliased input donated. With --engines and without AFTER, engines run
+    one program: exit code 1 if they disagree.
 
     If BEFORE and AFTER are stores (folders, prefixes of URLs, or globs), every program is compared with the one of the
     same relative path; a NAME.mlirbc that `vhlo migrate` wrote for another program, with that. They are run only if the
@@ -135,7 +136,11 @@ def verify(
     """
     if engines is not None and running["engine"] != "auto":
         raise click.UsageError("--engine is one engine and --engines are several: give one of these options")
-    if are_stores(source, after):
+    if after is None and engines is None:
+        raise click.UsageError(
+            "one program is compared between engines: give AFTER, or --engines such as reference,xla"
+        )
+    if after is not None and are_stores(source, after):
         if inputs or handlers or bisect or engines:
             raise click.UsageError(
                 "-i, --engines, --handler and --bisect are for two programs: for stores, leave them out"
@@ -150,9 +155,10 @@ def verify(
         raise click.UsageError("--exclude, --jobs and --dask are for stores: give two folders, prefixes or globs")
     if output is not None:
         options.check_output(output, force=True, binary=False)
-    (before, name), (other, other_name) = options.read_programs(source, after)
+    read = (options.read_program(source),) if after is None else options.read_programs(source, after)
     running |= {"drawing": drawing, "engines": engines, "handlers": handlers, "bisect": bisect}
     values = read_inputs(inputs) if inputs else None
+    (before, name), (other, other_name) = (*read, (None, None))[:2]
     report = api.verify(before, other, values, drawing.seed, names=(name, other_name), **running)
     if output_format == "json":
         said = json.dumps(_as_json(report), indent=2, default=str, allow_nan=False)
@@ -176,6 +182,7 @@ def _as_json(report: VerificationReport) -> dict[str, Any]:
         "warnings": [{key: getattr(each, key) for key in ("feature", "message", "remedy")} for each in report.warnings],
         "tolerance": asdict(report.tolerance),
         "rounds": [_round_as_json(each) for each in report.rounds],
+        "known_faults": [asdict(each) for each in report.known_faults],
         **({} if report.on_engines is None else {"on_engines": _engines_as_json(report.on_engines)}),
     }
 
@@ -187,6 +194,7 @@ def _round_as_json(found: Round) -> dict[str, Any]:
         "outputs": [comparison_as_json(output) for output in found.outputs],
         "donated": [comparison_as_json(output) for output in found.donated],
         "problems": list(found.problems),
+        "subnormals": found.subnormals,
     }
 
 
@@ -208,6 +216,7 @@ def _engines_as_json(found: EnginesComparison) -> dict[str, Any]:
                 "output": each.place,
                 "engines": list(each.engines),
                 "alone": each.alone,
+                "explained": each.explained,
                 "differing": [
                     {"engines": list(pair), **comparison_as_json(comparison)}
                     for pair, comparison in each.differing.items()

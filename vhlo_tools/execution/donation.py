@@ -466,7 +466,8 @@ class RunReport:
         why: The reason for the choice of that engine.
         outputs: The placement of each output; the elements of tuples are listed separately.
         unusable: The donated inputs that no output overwrites.
-        notes: Where the program was not run as StableHLO specifies, but as XLA runs it.
+        notes: Where the program was not run as StableHLO specifies, but as XLA runs it, and the known faults of the
+            engine that it would show if they were not avoided.
     """
 
     engine: str

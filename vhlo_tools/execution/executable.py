@@ -37,6 +37,7 @@ from vhlo_tools.execution.donation import (
 )
 from vhlo_tools.execution.engines import ENGINES
 from vhlo_tools.execution.handlers import Handler
+from vhlo_tools.execution.known_faults import KnownFault, faults_in
 from vhlo_tools.execution.lowering.indexing import PARTIAL_WINDOWS, has_partial_windows
 from vhlo_tools.execution.probes import Probe
 from vhlo_tools.execution.protocols import EngineName
@@ -255,7 +256,13 @@ class Executable:
     def _notes(self) -> tuple[str, ...]:
         names = ("mhlo.scatter", "stablehlo.scatter")
         scatters = (op for op in self.flat.provider.walk(self.module) if str(op.name) in names)
-        return (PARTIAL_WINDOWS,) if any(map(has_partial_windows, scatters)) else ()
+        windows = (PARTIAL_WINDOWS,) if any(map(has_partial_windows, scatters)) else ()
+        return (*windows, *map(str, self.known_faults))
+
+    @cached_property
+    def known_faults(self) -> tuple[KnownFault, ...]:
+        """The faults of the engine that this program would show, were they not avoided."""
+        return faults_in(self.flat.provider, self.module, self.engine)
 
     def converted(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         """Return inputs as arrays of the types of the parameters; for a tuple, a tuple of arrays.

@@ -265,13 +265,13 @@ class _Instrumenting:
                 ops = [each.operation for each in block.operations]
                 if self._probe.arguments and self._probe.wants(ARGUMENT, "", function):
                     for index, argument in enumerate(block.arguments):
-                        site = ProbeSite(ARGUMENT, index, _printed(op.location), within, function)
+                        site = ProbeSite(ARGUMENT, index, location_text(op), within, function)
                         self._instrument(argument, site, self._ir.InsertionPoint(ops[0]), op.location)
                 for index, each in enumerate(ops[:-1]):
                     self._op(each, self._ir.InsertionPoint(ops[index + 1]), f"{within}/{index}:{each.name}", function)
 
     def _op(self, op: Operation, after: Any, path: str, function: str) -> None:
-        name, location = str(op.name), _printed(op.location)
+        name, location = str(op.name), location_text(op)
         for index, result in enumerate(op.results):
             self._origins[result] = path, index
         if self._probe.wants(name, location, function):
@@ -298,7 +298,7 @@ class _Instrumenting:
         self.sites.append(site)
 
 
-def _printed(location: Any) -> str:
-    text = str(location)
+def location_text(op: Operation) -> str:
+    text = str(op.location)
     text = text[len("loc(") : -1] if text.startswith("loc(") else text
     return "" if text == "unknown" else text

@@ -5,7 +5,12 @@ from typing import TYPE_CHECKING
 from vhlo_tools.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from vhlo_tools.verification.bisection import Divergence, find_divergence
+    from vhlo_tools.verification.bisection import (
+        Divergence,
+        EngineDivergence,
+        find_divergence,
+        find_engine_divergence,
+    )
     from vhlo_tools.verification.comparison import Comparison, Tolerance, compare
     from vhlo_tools.verification.drawing import Drawing, draw_inputs
     from vhlo_tools.verification.engines import (

@@ -1,4 +1,4 @@
-"""Differential testing of two programs on several engines, and of the engines on each program.
+"""Differential testing of engines on a program, and of two programs on several engines.
 
 Engines that share no code rarely make the same mistake. So where two of three agree, the third is the one to doubt, and
 the report names it.
@@ -14,29 +14,30 @@ from typing import Any
 from vhlo_tools.errors import EngineError
 from vhlo_tools.execution import Executable
 from vhlo_tools.records import dataclass
-from vhlo_tools.verification.comparison import Comparison, Tolerance
+from vhlo_tools.verification.comparison import Comparison, Tolerance, copied, has_subnormals
 from vhlo_tools.verification.rounds import (
     Outputs,
     Round,
     VerificationReport,
     alias_warnings,
     check_parameters,
-    compare_outputs,
+    compare_explained,
+    faults_of,
     listed,
     run_round,
 )
 
-#: The executables of the first and of the second program on an engine, or the reason why it cannot run one of them.
-Loaded = tuple[Executable, Executable] | str
+#: The executables of the program, or of the first and of the second, on an engine; or the reason why it cannot run one.
+Loaded = tuple[Executable, ...] | str
 
 
 @dataclass(frozen=True, slots=True)
 class EngineRun:
-    """What an engine says of the two programs.
+    """What an engine says of the programs.
 
     Attributes:
         engine: The engine.
-        rounds: The results for each set of inputs, as far as it ran.
+        rounds: The results for each set of inputs, as far as it ran; without comparisons if there is one program.
         refusal: The reason why it cannot run one of the programs, or could not go on; ``None`` if it ran.
     """
 
@@ -72,6 +73,11 @@ class Disagreement:
     alone: str | None
     differing: Mapping[tuple[str, str], Comparison]
 
+    @property
+    def explained(self) -> bool:
+        """Whether it is no fault of an engine: the result is left open, or of subnormal numbers."""
+        return all(each.explained for each in self.differing.values())
+
     def __str__(self) -> str:
         others = [each for each in self.engines if each != self.alone]
         agree = " and ".join(f"{one} disagrees with {other}" for one, other in self.differing)
@@ -84,19 +90,23 @@ class Disagreement:
 
 @dataclass(frozen=True, slots=True)
 class EnginesComparison:
-    """Two programs on several engines.
+    """Two programs on several engines, or one.
 
     Attributes:
         runs: What each engine says of the programs, in the order of the request.
         disagreements: For each program and output, the first inputs for which engines disagree on it.
+        is_of_one_program: Whether one program was run.
     """
 
     runs: tuple[EngineRun, ...]
     disagreements: tuple[Disagreement, ...]
+    is_of_one_program: bool = False
 
     @property
     def passed(self) -> bool:
-        """Whether the programs compute the same on every engine that ran them."""
+        """Whether two programs compute the same on every engine that ran them; whether the engines agree on one."""
+        if self.is_of_one_program:
+            return all(each.explained for each in self.disagreements)
         return not self.differing
 
     @property
@@ -106,7 +116,7 @@ class EnginesComparison:
 
     @property
     def ran(self) -> tuple[str, ...]:
-        """The engines that ran both programs."""
+        """The engines that ran all programs."""
         return tuple(each.engine for each in self.runs if each.rounds)
 
     def __str__(self) -> str:
@@ -114,40 +124,47 @@ class EnginesComparison:
 
     def _lines(self) -> Iterator[str]:
         for run in self.runs:
-            if run.rounds:
+            count = f"{len(run.rounds)} {'round' if len(run.rounds) == 1 else 'rounds'}"
+            if run.rounds and not self.is_of_one_program:
                 failed = sum(not each.passed for each in run.rounds)
                 most = max((each.max_ulp or 0 for round_ in run.rounds for each in round_.outputs), default=0)
-                count = f"{len(run.rounds)} {'round' if len(run.rounds) == 1 else 'rounds'}"
                 said = f"{failed} of {count} failed" if failed else f"{count} passed"
                 yield f"on {run.engine}: {said}, at most {most} ulp apart"
+            elif run.rounds:
+                yield f"on {run.engine}: {count}"
             if run.refusal is not None:
                 yield f"on {run.engine}: not run: {run.refusal}"
         for found in self.disagreements:
-            yield f"engines disagree: {found}"
-        if not self.disagreements and len(self.ran) > 1:
+            yield f"engines {'may ' if found.explained else ''}disagree: {found}"
+        if not self.disagreements and len(self.ran) > 1 and not self.is_of_one_program:
             yield f"engines agree on both programs: {listed(self.ran)}"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Course:
     """An engine, while programs run on it."""
 
     engine: str
-    executables: tuple[Executable, Executable] | None
+    executables: tuple[Executable, ...]
     refusal: str | None = None
     rounds: list[Round] = field(default_factory=list)
 
-    def run(self, name: str, inputs: tuple[Any, ...], tolerance: Tolerance) -> tuple[Outputs, Outputs] | None:
+    def run(self, name: str, inputs: tuple[Any, ...], tolerance: Tolerance) -> tuple[Outputs, ...] | None:
         """``None`` if the engine cannot run them, now or before."""
-        if self.executables is None:
+        if self.refusal is not None:
             return None
         try:
-            found, expected, outputs = run_round(*self.executables, name, inputs, tolerance)
+            if len(self.executables) == 1:
+                outputs: tuple[Outputs, ...] = (self.executables[0].run(copied(inputs)),)
+                found = Round(name, (), subnormals=self.engine == "xla" and has_subnormals(inputs))
+            else:
+                found, *several = run_round(self.executables[0], self.executables[1], name, inputs, tolerance)
+                outputs = tuple(several)
         except EngineError as error:
-            self.executables, self.refusal = None, f"{name}: {error}"
+            self.refusal = f"{name}: {error}"
             return None
         self.rounds.append(found)
-        return expected, outputs
+        return outputs
 
 
 def verify_on_engines(
@@ -157,35 +174,41 @@ def verify_on_engines(
     *,
     until_failure: bool = False,
 ) -> VerificationReport:
-    """``loaded`` has the executables of both programs on each engine, or the reason why it cannot run them."""
+    """``loaded`` has the executables of one program or two on each engine, or the reason why it cannot run them."""
     courses = [
-        _Course(engine, None, each) if isinstance(each, str) else _Course(engine, each)
-        for engine, each in loaded.items()
+        _Course(engine, (), each) if isinstance(each, str) else _Course(engine, each) for engine, each in loaded.items()
     ]
-    first = next((each.executables for each in courses if each.executables is not None), None)
+    first = next((each.executables for each in courses if each.executables), None)
     if first is None:
         raise EngineError(_reasons(courses))
-    check_parameters(*first)
+    before, after = first[0], first[-1]
+    is_one = len(first) == 1
+    check_parameters(before, after)
     found: dict[tuple[str, str], Disagreement] = {}
     for name, inputs in rounds:
-        taken = first[0].converted(inputs)
-        results = {each.engine: ran for each in courses if (ran := each.run(name, taken, tolerance)) is not None}
-        if not results:
+        taken = before.converted(inputs)
+        results = {each: ran for each in courses if (ran := each.run(name, taken, tolerance)) is not None}
+        if len(results) < 1 + is_one:
             break
-        for program, executable in enumerate(first):
-            outputs = {engine: pair[program] for engine, pair in results.items()}
-            for each in _disagreements(executable.name, name, outputs, tolerance):
-                found.setdefault((executable.name, each.place), each)
-        if until_failure and not all(each.rounds[-1].passed for each in courses if each.engine in results):
+        for program in range(len(first)):
+            results_of = {each.engine: (each.executables[program], results[each][program]) for each in results}
+            for found_now in _disagreements(name, taken, results_of, tolerance):
+                found.setdefault((found_now.program, found_now.place), found_now)
+        failed = [each for each in results if not each.rounds[-1].passed]
+        if until_failure and (failed or (is_one and any(not each.explained for each in found.values()))):
             break
-    if not any(each.rounds for each in courses):
+    if sum(bool(each.rounds) for each in courses) < 1 + is_one:
         raise EngineError(_reasons(courses))
     runs = tuple(EngineRun(each.engine, tuple(each.rounds), each.refusal) for each in courses)
-    compared = EnginesComparison(runs, tuple(found.values()))
-    before, after = first
+    compared = EnginesComparison(runs, tuple(found.values()), is_one)
     shown = next(each.rounds for each in runs if each.engine in (compared.differing or compared.ran))
+    if is_one:
+        shown = max((each.rounds for each in runs), key=lambda each: sum(round_.subnormals for round_ in each))
     warnings = tuple(alias_warnings(before, after))
-    return VerificationReport(before.name, after.name, compared.ran, tolerance, shown, warnings, on_engines=compared)
+    faults = faults_of(*(executable for each in courses if each.rounds for executable in each.executables))
+    return VerificationReport(
+        *(before.name, after.name, compared.ran, tolerance, shown, warnings), on_engines=compared, known_faults=faults
+    )
 
 
 def engine_alone(engines: Sequence[str], differing: Iterable[tuple[str, str]]) -> str | None:
@@ -200,25 +223,35 @@ def engine_alone(engines: Sequence[str], differing: Iterable[tuple[str, str]]) -
 
 
 def _disagreements(
-    program: str, inputs: str, outputs: Mapping[str, Outputs], tolerance: Tolerance
+    name: str, inputs: tuple[Any, ...], ran: Mapping[str, tuple[Executable, Outputs]], tolerance: Tolerance
 ) -> Iterator[Disagreement]:
-    engines = tuple(outputs)
+    """``ran`` has the executable of a program on each engine, and its results."""
+    engines = tuple(ran)
+    program = next(iter(ran.values()))[0]
+
+    def compared(one: str, other: str) -> dict[str, Comparison]:
+        (found, outputs), (wanted, expected) = ran[one], ran[other]
+
+        def again(others: tuple[Any, ...]) -> tuple[Outputs, Outputs]:
+            return found.run(copied(others)), wanted.run(copied(others))
+
+        each = compare_explained(outputs, expected, tolerance, program, inputs, (one, other), again)
+        return {output.place: output for output in each}
+
     apart: dict[str, dict[tuple[str, str], Comparison]] = {}
     for one, other in combinations(engines, 2):
-        for place, each in _by_place(outputs[other], outputs[one], tolerance).items():
-            if not each.passed:
+        for place, each in compared(other, one).items():
+            if not each.passed or each.explained:
                 apart.setdefault(place, {})[other, one] = each
     for place, differing in apart.items():
         alone = engine_alone(engines, differing)
         if alone is not None:
             others = [each for each in engines if each != alone]
-            differing = {(alone, each): _by_place(outputs[alone], outputs[each], tolerance)[place] for each in others}
-        yield Disagreement(program, inputs, place, engines, alone, differing)
-
-
-def _by_place(outputs: Outputs, expected: Outputs, tolerance: Tolerance) -> dict[str, Comparison]:
-    return {each.place: each for each in compare_outputs(outputs, expected, tolerance)}
+            differing = {(alone, each): compared(alone, each)[place] for each in others}
+        yield Disagreement(program.name, name, place, engines, alone, differing)
 
 
 def _reasons(courses: Sequence[_Course]) -> str:
-    return "no engine can run the programs: " + "; ".join(f"{each.engine}: {each.refusal}" for each in courses)
+    able = [each.engine for each in courses if each.refusal is None]
+    who = f"only {able[0]} can run the program" if able else "no engine can run the programs"
+    return f"{who}: " + "; ".join(f"{each.engine}: {each.refusal}" for each in courses if each.refusal is not None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,12 +11,21 @@ import numpy as np
 
 from vhlo_tools.aliasing import Array, ProgramAliases, Shape, Tuple, compare_aliases
 from vhlo_tools.errors import VerificationError
-from vhlo_tools.execution import Executable
+from vhlo_tools.execution import Executable, KnownFault
 from vhlo_tools.findings import Finding
 from vhlo_tools.records import dataclass
-from vhlo_tools.verification.bisection import Divergence
-from vhlo_tools.verification.comparison import Comparison, Tolerance, compare, copied
+from vhlo_tools.verification.bisection import Divergence, EngineDivergence
+from vhlo_tools.verification.comparison import (
+    FLUSHED,
+    Comparison,
+    Tolerance,
+    compare,
+    copied,
+    has_subnormals,
+    without_subnormals,
+)
 from vhlo_tools.verification.drawing import Drawing
+from vhlo_tools.verification.left_open import open_outputs
 
 if TYPE_CHECKING:
     from vhlo_tools.verification.engines import EnginesComparison
@@ -72,12 +81,14 @@ class Round:
         outputs: The comparison of each output of the second program with that of the first.
         donated: The comparison of each output if every aliased input is donated; empty without aliases.
         problems: Other problems: inputs that were modified without being donated.
+        subnormals: Whether XLA took some of the inputs, which are subnormal numbers, as zeros.
     """
 
     inputs: str
     outputs: tuple[Comparison, ...]
     donated: tuple[Comparison, ...] = ()
     problems: tuple[str, ...] = ()
+    subnormals: bool = False
 
     @property
     def passed(self) -> bool:
@@ -91,15 +102,16 @@ class VerificationReport:
 
     Attributes:
         before: The name of the first program.
-        after: The name of the second program.
+        after: The name of the second program, or of the same if one program was run on several engines.
         engines: The engines that ran them, one for each program; of a comparison of engines, those that could.
         tolerance: The tolerance for floats.
         rounds: The results for each set of inputs; of a comparison of engines, those of the first engine on which the
             programs differ, or of the first that ran them.
         warnings: Aliases and donors of the first program that the second lacks, or has in another form.
-        divergence: The divergence of the programs, if a search found one.
+        divergence: The divergence of the programs, or of engines on one program, if a search found one.
         looked_for_divergence: Whether there was a search.
         on_engines: What each of several engines says, and where they disagree; ``None`` if one was asked for.
+        known_faults: The faults of the engines that the programs would show if they were not avoided.
     """
 
     before: str
@@ -108,9 +120,10 @@ class VerificationReport:
     tolerance: Tolerance
     rounds: tuple[Round, ...]
     warnings: tuple[Finding, ...] = ()
-    divergence: Divergence | None = None
+    divergence: Divergence | EngineDivergence | None = None
     looked_for_divergence: bool = False
     on_engines: EnginesComparison | None = None
+    known_faults: tuple[KnownFault, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -154,26 +167,38 @@ class VerificationReport:
             most = max(most, distance)
 
     def __str__(self) -> str:
-        verdict = "computes the same as" if self.passed else "does not compute the same as"
+        one_program = self.on_engines is not None and self.on_engines.is_of_one_program
         differing = self.on_engines.differing if self.on_engines is not None else ()
         engines = listed(list(dict.fromkeys(differing or self.engines)))
-        lines = [f"{self.after} {verdict} {self.before}, within {self.tolerance}, on {engines}"]
+        if one_program:
+            verdict = "agree" if self.passed else "do not agree"
+            lines = [f"{engines} {verdict} on {self.before}, within {self.tolerance}"]
+        else:
+            verdict = "computes the same as" if self.passed else "does not compute the same as"
+            lines = [f"{self.after} {verdict} {self.before}, within {self.tolerance}, on {engines}"]
         lines += [] if self.on_engines is None else [str(self.on_engines)]
         on = "" if self.on_engines is None else f", on {(differing or self.engines)[0]}"
-        for each in self._shown():
+        for each in () if one_program else self._shown():
             lines.append(f"inputs: {each.inputs}{on}")
             lines += [f"  {output}" for output in each.outputs]
             # With donation, outputs are listed only if they differ.
             lines += [f"  with inputs donated: {output}" for output in each.donated if not output.passed]
             lines += [f"  {problem}" for problem in each.problems]
-        if len(self.rounds) > 1:
+        if len(self.rounds) > 1 and not one_program:
             failed = sum(not each.passed for each in self.rounds)
             lines.append(f"rounds: {len(self.rounds)}, {f'{failed} failed' if failed else 'all passed'}")
         if self.looked_for_divergence:
             lines.append(
                 str(self.divergence or "on the reference interpreter, all values that both programs compute agree")
             )
-        return "\n".join([*lines, *(f"warning: {each.message}" for each in self.warnings)])
+        if subnormals := sum(each.subnormals for each in self.rounds):
+            lines.append(
+                f"{FLUSHED}: the results for those among the inputs of {subnormals} of {len(self.rounds)} rounds say "
+                f"nothing"
+            )
+        return "\n".join(
+            [*lines, *map(str, self.known_faults), *(f"warning: {each.message}" for each in self.warnings)]
+        )
 
 
 def verify_executables(
@@ -192,7 +217,14 @@ def verify_executables(
         if until_failure and not found[-1].passed:
             break
     engines, warnings = (before.engine, after.engine), tuple(alias_warnings(before, after))
-    return VerificationReport(before.name, after.name, engines, tolerance, tuple(found), warnings)
+    faults = faults_of(before, after)
+    return VerificationReport(
+        *(before.name, after.name, engines, tolerance, tuple(found), warnings), known_faults=faults
+    )
+
+
+def faults_of(*executables: Executable) -> tuple[KnownFault, ...]:
+    return tuple(dict.fromkeys(fault for each in executables for fault in each.known_faults))
 
 
 def check_parameters(before: Executable, after: Executable) -> None:
@@ -224,7 +256,12 @@ def run_round(
     expected = before.run(copied(inputs))
     kept = copied(inputs)
     found = after.run(kept)
-    outputs = compare_outputs(found, expected, tolerance)
+
+    def again(others: tuple[Any, ...]) -> tuple[Outputs, Outputs]:
+        return after.run(others), before.run(copied(others))
+
+    engines = {before.engine, after.engine}
+    outputs = compare_explained(found, expected, tolerance, before, inputs, engines, again)
     problems = [
         f"input {place} was changed, although it was not donated"
         for (place, is_now), (_, was) in zip(_leaves(kept), _leaves(inputs), strict=True)
@@ -233,8 +270,43 @@ def run_round(
     donated: tuple[Comparison, ...] = ()
     if numbers := {(each.parameter_number, each.parameter_index) for each in after.aliases}:
         execution = after.execute(copied(inputs), donate=numbers)
-        donated = compare_outputs(execution.outputs, expected, tolerance)
-    return Round(name, outputs, donated, tuple(problems)), expected, found
+        reasons = {each.place: each.explained for each in outputs}
+        donated = tuple(
+            replace(each, explained=reasons.get(each.place, ""))
+            for each in compare_outputs(execution.outputs, expected, tolerance)
+        )
+    subnormals = "xla" in engines and has_subnormals(inputs)
+    return Round(name, outputs, donated, tuple(problems), subnormals), expected, found
+
+
+def compare_explained(
+    found: Outputs,
+    expected: Outputs,
+    tolerance: Tolerance,
+    program: Executable,
+    inputs: tuple[Any, ...],
+    engines: Collection[str],
+    again: Callable[[tuple[Any, ...]], tuple[Outputs, Outputs]],
+) -> tuple[Comparison, ...]:
+    """With the reasons for differences that say nothing of the programs.
+
+    ``program`` tells what the specification leaves open, and ``again`` has both results for other inputs.
+    """
+    outputs = compare_outputs(found, expected, tolerance)
+    if all(each.passed for each in outputs):
+        return outputs
+    reasons: dict[str, str] = {}
+    if "xla" in engines:
+        flushed = compare_outputs(without_subnormals(found), without_subnormals(expected), tolerance)
+        if not all(each.passed for each in flushed) and has_subnormals(inputs):
+            one, other = again(without_subnormals(inputs))
+            flushed = compare_outputs(without_subnormals(one), without_subnormals(other), tolerance)
+        reasons = {each.place: FLUSHED for each in flushed if each.passed}
+    if any(not each.passed and each.place not in reasons for each in outputs):
+        places = [place for place, _ in _leaves(expected)]
+        opened = zip(places, open_outputs(program, inputs), strict=True)
+        reasons |= {place: str(reason) for place, reason in opened if reason is not None and place not in reasons}
+    return tuple(each if each.passed else replace(each, explained=reasons.get(each.place, "")) for each in outputs)
 
 
 def compare_outputs(
