@@ -236,9 +236,11 @@ def test_translate_interprets_as_specified(tmp_path: Path) -> None:
 
 
 def test_an_option_that_a_release_does_not_know_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    options = {"xla_option_of_another_release": "1", **xla_client._OPTIONS}
-    monkeypatch.setattr(xla_client, "_OPTIONS", options)
+    name = "xla_option_of_another_release"
+    unknown = xla_client.JudgeOption("1", "", ())
+    monkeypatch.setattr(xla_client, "JUDGE_OPTIONS", {name: unknown, **xla_client.JUDGE_OPTIONS})
     text = "func.func @main(%a: tensor<i32>) -> tensor<i32> { return %a : tensor<i32> }"
     executable = vt.load_executable(text, engine="xla", in_process=True)
     assert executable.run([np.array(3, np.int32)])[0] == 3
-    assert "xla_option_of_another_release" not in options
+    assert name in xla_client._lacking
+    assert not set(xla_client._lacking) & set(xla_client.JUDGE_OPTIONS) - {name}
