@@ -53,6 +53,7 @@ from vhlo_tools.execution.values import (
     signature_of,
     valid_module,
 )
+from vhlo_tools.execution.violations import refuse_silent_violations
 from vhlo_tools.program import Program, read_module_aliases
 from vhlo_tools.records import dataclass
 
@@ -141,6 +142,7 @@ class Executable:
             and not any(isinstance(each, Tuple) for each in (*self.signature.parameters, *self._results))
         )
         self.flat: Program = replace(program, load=lambda: provider.clone(module))
+        refuse_silent_violations(self.flat, module)
         self._engine = ENGINES[engine](self.flat, dict(handlers or {}), in_process)
 
     @property
