@@ -97,17 +97,26 @@ def _value(attribute: Any) -> Any:
 # Rules of one op
 
 
-def _compare_type(op: Checked) -> str | None:
-    found, element = _value(op.attributes.get("compare_type")), _element(op.operands[0])
-    if element is None or found in (None, "NOTYPE"):
-        return None
-    if element.startswith("complex"):
-        fitting = ["FLOAT"]
-    elif element.startswith(("ui", "i")):
-        fitting = ["UNSIGNED" if element.startswith("ui") or element == "i1" else "SIGNED"]
-    else:
-        fitting = ["FLOAT", "TOTALORDER"]
-    return None if found in fitting else f"compare_type is {found}, expected {' or '.join(fitting)} for {element}"
+def _compare_type(*, orders: bool) -> Rule:
+    """``orders`` is whether the result depends on it: not on equality of integers."""
+
+    def rule(op: Checked) -> str | None:
+        found, element = _value(op.attributes.get("compare_type")), _element(op.operands[0])
+        if element is None or found in (None, "NOTYPE"):
+            return None
+        is_integer = element.startswith(("ui", "i"))
+        if element.startswith("complex"):
+            fitting = ["FLOAT"]
+        elif is_integer:
+            fitting = ["UNSIGNED" if element.startswith("ui") or element == "i1" else "SIGNED"]
+        else:
+            fitting = ["FLOAT", "TOTALORDER"]
+        is_equality = is_integer and _value(op.attributes.get("comparison_direction")) in ("EQ", "NE")
+        if found in fitting or is_equality == orders:
+            return None
+        return f"compare_type is {found}, expected {' or '.join(fitting)} for {element}"
+
+    return rule
 
 
 def _precisions(op: Checked) -> str | None:
@@ -333,7 +342,13 @@ CONSTRAINTS: Final[dict[str, tuple[Constraint, ...]]] = {
     "collective_broadcast": (Constraint("C2", _ids("replica_groups"), _OTHERS),),
     "collective_permute": (Constraint("C4", _ids("source_target_pairs"), _OTHERS),),
     "compare": (
-        Constraint("C3", _compare_type, "some releases of XLA refuse it, and others and the interpreter ignore it"),
+        Constraint("C3", _compare_type(orders=False), "some releases of XLA refuse it"),
+        Constraint(
+            "C3",
+            _compare_type(orders=True),
+            "XLA refuses it, or heeds it for constants alone, and the interpreter never does",
+            is_silent=True,
+        ),
     ),
     "convolution": (Constraint("C24", _precisions, _UNHEEDED, "warning"),),
     "dot_general": (Constraint("C11", _precisions, _UNHEEDED, "warning"),),
@@ -381,7 +396,7 @@ SILENT: Final = {
 }
 
 
-def violations(file: File, name: str, constraints: Mapping[str, tuple[Constraint, ...]] = CONSTRAINTS) -> list[Finding]:
+def violations(file: File, name: str) -> list[Finding]:
     """Return a finding for each constraint that an op violates, in program order, with equal ones counted.
 
     Ops without rules are not looked at, and equal ops once.
@@ -391,8 +406,8 @@ def violations(file: File, name: str, constraints: Mapping[str, tuple[Constraint
     for index in range(len(file.dialects.ops)):
         dialect, _, op = file.op_name(index).partition(".")
         short = _VERSION.sub("", op)
-        if dialect == "vhlo" and short in constraints:
-            chosen[index] = short, constraints[short]
+        if dialect == "vhlo" and short in CONSTRAINTS:
+            chosen[index] = short, CONSTRAINTS[short]
         elif file.op_name(index) in _MODULES:
             modules.add(index)
     if not chosen:
@@ -424,10 +439,10 @@ def violations(file: File, name: str, constraints: Mapping[str, tuple[Constraint
                 feature=VIOLATION,
                 level=constraint.level,
                 kind="constraint",
-                message=f"{shown} violates constraint ({constraint.number}) of the specification: {text}",
+                message=_message(shown, constraint, text),
                 op=shown,
                 location=places.source(op.location),
-                remedy=f"correct it in what wrote the program: {constraint.engines}",
+                remedy=_remedy(constraint),
                 function=places.function(place),
             )
             known = found.get(finding)
@@ -440,6 +455,19 @@ def violations(file: File, name: str, constraints: Mapping[str, tuple[Constraint
 
     visit(file.program, examine, wanted)
     return list(found.values())
+
+
+def violation_text(op: str, constraint: Constraint, said: str) -> str:
+    """The message and the remedy of a finding in one."""
+    return f"{_message(op, constraint, said)}; {_remedy(constraint)}"
+
+
+def _message(op: str, constraint: Constraint, said: str) -> str:
+    return f"{op} violates constraint ({constraint.number}) of the specification: {said}"
+
+
+def _remedy(constraint: Constraint) -> str:
+    return f"correct it in what wrote the program: {constraint.engines}"
 
 
 def _devices(structures: Structures, attributes: Mapping[str, int]) -> tuple[int, int] | None:

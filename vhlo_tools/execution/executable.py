@@ -124,6 +124,7 @@ class Executable:
         self._why = why
         provider = program.provider
         module = valid_module(program)
+        refuse_silent_violations(provider, module, program.name)
         self.declared: Declared = read_module_aliases(module.operation)
         config = self.declared.config()
         self._config = config
@@ -142,7 +143,6 @@ class Executable:
             and not any(isinstance(each, Tuple) for each in (*self.signature.parameters, *self._results))
         )
         self.flat: Program = replace(program, load=lambda: provider.clone(module))
-        refuse_silent_violations(self.flat, module)
         self._engine = ENGINES[engine](self.flat, dict(handlers or {}), in_process)
 
     @property
