@@ -31,6 +31,7 @@ DATA: Final = Path(__file__).with_suffix(".toml")
 RECORD: Final = DATA.with_suffix(".json")
 #: What the record leaves out: the programs that the verifier refuses.
 REFUSED: Final = "refused by the verifier"
+_QUANTIZED: Final = re.compile(r"!quant\.uniform<\w+:(\w+)[^>]*>")
 DEVICES: Final = "{mhlo.num_replicas = 1 : i32, mhlo.num_partitions = 1 : i32}"
 
 
@@ -89,17 +90,28 @@ def _wrapped(program: str, entry: dict[str, Any]) -> tuple[str, tuple[str, ...]]
     results = results.removeprefix("(").removesuffix(")") if results.startswith("(") else results
     names = operands[1].split(", ") if operands[1] else []
     types = entry.get("inputs") or [t for n, t in zip(names, _split(given), strict=False) if re.fullmatch(r"%\d", n)]
-    arguments = ", ".join(f"%{i}: {each}" for i, each in enumerate(types))
-    count = len(_split(results))
-    made = f"%r:{count} = " if count else ""
-    lines[last] = made + lines[last]
-    returned = ", ".join(f"%r#{i}" for i in range(count))
-    body = "\n".join(lines) + f" : {kind}\n  return {returned}" + (f" : {results}" if count else "")
-    for i in range(len(types)):
-        body = re.sub(rf"%{i}\b", f"%arg{i}", body)
-        arguments = arguments.replace(f"%{i}:", f"%arg{i}:")
-    function = f"func.func @main({arguments}) -> ({results}) {{\n{body}\n}}\n{entry.get('after', '')}"
-    return f"module attributes {DEVICES} {{\n{function}\n}}", tuple(types)
+    body = re.sub(r"%(\d)\b", r"%in\1", "\n".join(lines))
+    arguments, before, after, returned = [], [], [], []
+    for i, each in enumerate(types):
+        # Arrays of numpy are not quantized.
+        plain = _QUANTIZED.sub(r"\1", each)
+        arguments.append(f"%in{i}: {each}" if plain == each else f"%arg{i}: {plain}")
+        if plain != each:
+            before.append(f"%in{i} = stablehlo.uniform_quantize %arg{i} : ({plain}) -> {each}")
+    for i, each in enumerate(made := _split(results)):
+        plain = _QUANTIZED.sub(r"\1", each)
+        returned.append(f"%r#{i}" if plain == each else f"%out{i}")
+        if plain != each:
+            after.append(f"%out{i} = stablehlo.uniform_dequantize %r#{i} : ({each}) -> {plain}")
+    if made:
+        head, tail = body.rsplit('\n"', 1) if '\n"' in body else ("", body.removeprefix('"'))
+        body = f'{head}\n%r:{len(made)} = "{tail}'
+    plain = ", ".join(_QUANTIZED.sub(r"\1", each) for each in made)
+    end = f"return {', '.join(returned)}" + (f" : {plain}" if made else "")
+    text = "\n".join((*before, f"{body} : {kind}", *after, end))
+    function = f"func.func @main({', '.join(arguments)}) -> ({plain}) {{\n{text}\n}}\n{entry.get('after', '')}"
+    inputs = tuple(_QUANTIZED.sub(r"\1", each) for each in types)
+    return f"module attributes {DEVICES} {{\n{function}\n}}", inputs
 
 
 def _split(types: str) -> list[str]:

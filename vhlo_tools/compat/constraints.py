@@ -44,7 +44,7 @@ class Constraint(NamedTuple):
     number: str  # as in the specification, such as ``C3``
     rule: Rule
     engines: str  # what becomes of a program that violates it
-    level: Level = "error"  # a warning if engines agree
+    level: Level = "error"  # a warning if engines agree, and a note if producers count on that
     is_silent: bool = False  # whether an engine returns wrong numbers without a word
 
 
@@ -124,6 +124,20 @@ def _precisions(op: Checked) -> str | None:
     config = op.attributes.get("precision_config")
     count = len(config.get("elements", ())) if isinstance(config, dict) else 0
     return f"precision_config has {count} element, expected 2" if count == 1 else None
+
+
+def _factors(op: Checked) -> str | None:
+    left, right = map(_element, op.operands[:2])
+    if left is None or right is None or left == right:
+        return None
+    return f"rhs has elements of {right}, expected {left} as lhs"
+
+
+def _product(op: Checked) -> str | None:
+    left, result = _element(op.operands[0]), _element(op.results[0])
+    if left is None or result is None or left == result:
+        return None
+    return f"the result has elements of {result}, expected {left} as lhs"
 
 
 def _fft_length(op: Checked) -> str | None:
@@ -318,6 +332,7 @@ _REFUSED: Final = "one of the interpreter and XLA refuses it"
 _DIES: Final = "it ends the process of the interpreter, and XLA refuses it or returns other types than it says"
 _UNWRITTEN: Final = "XLA leaves a part of the result unwritten, without a word"
 _OTHERS: Final = "XLA runs it on other devices than it is for, without a word, and the interpreter refuses it"
+_WIDENED: Final = "producers write it, and the interpreter and XLA take it"
 _UNHEEDED: Final = "the interpreter and XLA do not heed it"
 _CHANNELS: Final = Constraint("C4", _has_channel, _REFUSED)
 _TRANSFER: Final = (
@@ -350,12 +365,19 @@ CONSTRAINTS: Final[dict[str, tuple[Constraint, ...]]] = {
             is_silent=True,
         ),
     ),
-    "convolution": (Constraint("C24", _precisions, _UNHEEDED, "warning"),),
-    "dot_general": (Constraint("C11", _precisions, _UNHEEDED, "warning"),),
+    "convolution": (
+        Constraint("C24", _precisions, _UNHEEDED, "warning"),
+        Constraint("C27", _product, _WIDENED, "note"),
+    ),
+    "dot_general": (
+        Constraint("C11", _precisions, _UNHEEDED, "warning"),
+        Constraint("C13", _factors, _WIDENED, "note"),
+    ),
     "dynamic_conv": (
         Constraint("C24", _precisions, _UNHEEDED, "warning"),
         Constraint("C25", _convolved, _DIES),
         Constraint("C26", _convolved_rank, _DIES),
+        Constraint("C27", _product, _WIDENED, "note"),
     ),
     "fft": (Constraint("C4", _fft_length, _UNWRITTEN, is_silent=True),),
     "recv": _TRANSFER,

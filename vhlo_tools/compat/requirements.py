@@ -277,7 +277,8 @@ class Requirements:
     def violations(self) -> tuple[Finding, ...]:
         """Ops that violate the specification in ways that MLIR's verifier does not see, in program order.
 
-        An error where engines differ or crash, and a warning where they agree.
+        An error where engines differ, refuse or crash, a warning where they agree, and a note where producers count on
+        that.
         """
         return tuple(violations(self._file, self._name))
 
