@@ -9,7 +9,7 @@ from constraints import RECORD, Case, cases, drawn
 
 import vhlo_tools as vt
 from vhlo_tools.api import EngineChoice
-from vhlo_tools.compat.constraints import CONSTRAINTS, SILENT, VIOLATION
+from vhlo_tools.compat.constraints import CONSTRAINTS, SILENT, Checked
 
 #: How the programs that the verifier lets pass end on both engines, by release of jaxlib.
 RECORDED = [release["passed"] for release in json.loads(RECORD.read_text()).values()]
@@ -27,7 +27,7 @@ def named(case: Case) -> str:
 
 
 def violations(text: str) -> list[vt.Finding]:
-    return [found for found in vt.check(text) if found.feature == VIOLATION]
+    return [found for found in vt.check(text) if found.feature == "violates_specification"]
 
 
 @pytest.mark.parametrize("case", VIOLATING, ids=named)
@@ -66,6 +66,19 @@ def test_an_artifact_needs_no_mlir_for_it() -> None:
     (found,) = artifact.requirements().violations
     assert found.level == "error"
     assert "compare_type is UNSIGNED, expected SIGNED for i32" in found.message
+
+
+def test_rules_say_nothing_of_what_no_verifier_saw() -> None:
+    for rules in CONSTRAINTS.values():
+        for rule in rules:
+            assert rule.violated_by(Checked({}, (), (), (), None)) is None
+    huge = {"type": {"type": "tensor_v1", "shape": [2**40, 2]}, "data": "00" * 8}
+    dimension = {"value": 9}
+    kind = {"type": "tensor_v1", "shape": [2], "element": {"type": "f32_v1"}}
+    op = Checked({"replica_groups": huge, "all_gather_dim": dimension}, [kind], [kind], [], (1, 1))
+    assert [rule.violated_by(op) for rule in CONSTRAINTS["all_gather"]] == [None, None, None]
+    op.attributes["replica_groups"]["type"]["shape"] = [1, 1]
+    assert [rule.violated_by(op) for rule in CONSTRAINTS["all_gather"]] == [None, None, None]
 
 
 @pytest.mark.parametrize("engine", ["reference", "xla"])

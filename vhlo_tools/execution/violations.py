@@ -23,7 +23,7 @@ def refuse_silent_violations(provider: Provider, module: Any, name: str) -> None
             continue
         checked = _checked(op)
         for constraint in SILENT[short]:
-            if (said := constraint.rule(checked)) is not None:
+            if (said := constraint.violated_by(checked)) is not None:
                 place = place_of(source_of(op.location), name)
                 raise EngineError(f"{place or name}: {violation_text(str(op.name), constraint, said)}")
 
