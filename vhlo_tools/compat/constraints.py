@@ -429,13 +429,13 @@ def violations(file: File, name: str) -> list[Finding]:
 
     Ops without rules are not looked at, and equal ops once.
     """
-    chosen: dict[int, tuple[str, tuple[Constraint, ...]]] = {}
+    chosen: dict[int, tuple[Constraint, ...]] = {}
     modules = set()
     for index in range(len(file.dialects.ops)):
         dialect, _, op = file.op_name(index).partition(".")
         short = _VERSION.sub("", op)
         if dialect == "vhlo" and short in CONSTRAINTS:
-            chosen[index] = short, CONSTRAINTS[short]
+            chosen[index] = CONSTRAINTS[short]
         elif file.op_name(index) in _MODULES:
             modules.add(index)
     if not chosen:
@@ -448,19 +448,17 @@ def violations(file: File, name: str) -> list[Finding]:
     def examine(place: Place, values: list[int]) -> None:
         nonlocal devices
         op = place.op
-        attributes = attributes_of(file, op)
         if op.name in modules:
-            devices = _devices(structures, attributes)
+            devices = _devices(structures, attributes_of(file, op))
             return
-        operands = [values[index] for index in op.operands]
-        arguments = [[each.type for each in region.blocks[0].arguments] for region in op.regions if region.blocks]
-        key = (op.name, op.properties, op.attributes, *op.results, None, *operands, *map(tuple, arguments))
-        short, rules = chosen[op.name]
+        operands = tuple([values[index] for index in op.operands])
+        arguments = [tuple([each.type for each in body.blocks[0].arguments]) for body in op.regions if body.blocks]
+        key = (op.name, op.properties, op.attributes, op.results, operands, *arguments)
         if key not in said:
-            types = structures.operation(short, attributes, operands, op.results, len(op.regions))
-            bodies = [[structures.of("type", each) for each in body] for body in arguments]
-            examined = Checked(types.attributes, types.operands, types.results, bodies, devices)
-            said[key] = [(each, text) for each in rules if (text := each.violated_by(examined)) is not None]
+            kinds = [[structures.of("type", each) for each in types] for types in (operands, op.results, *arguments)]
+            attributes = {key: structures.of("attribute", each) for key, each in attributes_of(file, op).items()}
+            examined = Checked(attributes, kinds[0], kinds[1], kinds[2:], devices)
+            said[key] = [(each, text) for each in chosen[op.name] if (text := each.violated_by(examined)) is not None]
         for constraint, text in said[key]:
             shown = program_name(file.op_name(op.name))
             finding = Finding(
