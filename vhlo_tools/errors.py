@@ -3,7 +3,8 @@
 A message states what was found, what was expected and what to do. Operating system errors (a missing file, a full
 disk, an existing file that may not be replaced) keep Python's classes.
 
-Messages are printable: names from files are shown with escapes where they contain anything else.
+Messages are printable: names from files are shown with escapes where they contain anything else. Line ends are those of
+what a library said, which follows the message.
 """
 
 from __future__ import annotations
@@ -11,8 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vhlo_tools.findings import Diagnostic, Finding, findings_lines
-from vhlo_tools.printable import printable
+from vhlo_tools.printable import printable, printable_lines
 from vhlo_tools.version import InvalidVersionError as InvalidVersionError, VhloToolsError as VhloToolsError
+
+
+def _with_lines(message: str, said: str) -> str:
+    """The message, then what a library said, in lines that are indented: none begins as one of ours does."""
+    lines = [line.rstrip() for line in said.expandtabs(2).split("\n") if line.strip()]
+    return ": ".join(filter(None, (printable(message), printable_lines("\n  ".join(lines)))))
 
 
 class UnknownTargetError(VhloToolsError, ValueError):
@@ -82,8 +89,8 @@ class InvalidProgramError(VhloToolsError, ValueError):
         diagnostics: The diagnostics of MLIR, if MLIR was called.
     """
 
-    def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = ()) -> None:
-        super().__init__(printable(message))
+    def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = (), *, said: str = "") -> None:
+        super().__init__(_with_lines(message, said))
         self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
 
 
@@ -183,8 +190,8 @@ class EngineError(VhloToolsError):
         diagnostics: The diagnostics of the engine, with locations.
     """
 
-    def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = ()) -> None:
-        super().__init__(printable(message))
+    def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = (), *, said: str = "") -> None:
+        super().__init__(_with_lines(message, said))
         self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
 
 

@@ -85,6 +85,7 @@ EXPORTS: Final = {
         "vhlo_tools.bytecode.traversal": "Frame Place SourceLocations attributes_of function_types inherent_attributes program_name visit",
     },
     "vhlo_tools.compat": {
+        "vhlo_tools.compat.constraints": "Checked SILENT violation_text",
         "vhlo_tools.compat.requirements": "FeatureCount OpFeature Requirements Unknown",
         "vhlo_tools.compat.targets": "AllowRelaxed Expand ExpansionPolicy Library NO_EXPANSIONS Target expansion_flag expansion_policy newest_released_by resolve_target",
         "vhlo_tools.compat.uses": "Structures",

@@ -125,7 +125,8 @@ class Checked:
         # Features with an error among the general findings need no warning.
         refused = {finding.feature for finding in self.general if finding.level == "error"}
         kept = [each for each in found if each.level == "error" or each.feature not in refused]
-        return [*self.general, *kept, *(self.artifact.requirements().notes if self.artifact else ())]
+        required = self.artifact and self.artifact.requirements()
+        return [*self.general, *kept, *((*required.violations, *required.notes) if required else ())]
 
     def _findings(self, artifact: Artifact, target: Version) -> list[Finding]:
         found = findings_with_library(artifact, target, provider=self.provider, trusted=self.trusted)
@@ -257,7 +258,8 @@ def check(
     Returns:
         Errors for what cannot be written, warnings for what consumers may reject, and notes of custom calls, which no
         version guarantees to support. The check passes if there are no errors or warnings. Aliases that XLA rejects are
-        errors at every version, and so is a file that is not what the manifest beside it says.
+        errors at every version, and so are violations of the specification on which engines part, and a file that is
+        not what the manifest beside it says.
 
     Raises:
         InvalidProgramError: If it is not a valid program.

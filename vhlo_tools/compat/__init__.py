@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from vhlo_tools.lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from vhlo_tools.compat.constraints import SILENT, Checked, violation_text
     from vhlo_tools.compat.requirements import FeatureCount, OpFeature, Requirements, Unknown
     from vhlo_tools.compat.targets import (
         NO_EXPANSIONS,

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from vhlo_tools.compat.constraints import violations
 from vhlo_tools.compat.survey import FeatureScan
 from vhlo_tools.compat.targets import NO_EXPANSIONS, expansion_flag
 from vhlo_tools.compat.uses import custom_call_notes
@@ -271,6 +272,15 @@ class Requirements:
     def notes(self) -> tuple[Finding, ...]:
         """Notes on the custom calls, which have versions of their own."""
         return tuple(custom_call_notes(self._file, self._name))
+
+    @cached_property
+    def violations(self) -> tuple[Finding, ...]:
+        """Ops that violate the specification in ways that MLIR's verifier does not see, in program order.
+
+        An error where engines differ, refuse or crash, a warning where they agree, and a note where producers count on
+        that.
+        """
+        return tuple(violations(self._file, self._name))
 
     @property
     def contradiction(self) -> Finding | None:

@@ -54,6 +54,7 @@ from vhlo_tools.execution.values import (
     signature_of,
     valid_module,
 )
+from vhlo_tools.execution.violations import refuse_silent_violations
 from vhlo_tools.program import Program, read_module_aliases
 from vhlo_tools.records import dataclass
 
@@ -124,6 +125,7 @@ class Executable:
         self._why = why
         provider = program.provider
         module = valid_module(program)
+        refuse_silent_violations(provider, module, program.name)
         self.declared: Declared = read_module_aliases(module.operation)
         config = self.declared.config()
         self._config = config

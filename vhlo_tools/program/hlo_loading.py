@@ -21,7 +21,7 @@ def proto_of_text(text: str, name: str, trusted: bool = False) -> bytes:
         proto: bytes = convert_hlo("hlo_of_text", with_long_aliases(text), name, trusted=trusted)
         return proto
     except (AliasError, XlaFailure) as error:
-        raise InvalidProgramError(f"{name} is not valid HLO: {error}") from error
+        raise InvalidProgramError(f"{name} is not valid HLO", said=str(error)) from error
 
 
 def module_of_hlo(proto: bytes, provider: Provider, name: str, trusted: bool = False) -> ModuleOp:

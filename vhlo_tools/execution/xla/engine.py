@@ -24,7 +24,7 @@ from vhlo_tools.execution.probes import Probe, no_probes
 from vhlo_tools.execution.protocols import Ran, Values
 from vhlo_tools.execution.reference.known_calls import OF_PARTITIONER
 from vhlo_tools.execution.xla.host_callbacks import Callbacks, take_calls
-from vhlo_tools.execution.xla.preparation import PreparedForXla, prepared, refused
+from vhlo_tools.execution.xla.preparation import PreparedForXla, prepared, refused, said_by_xla
 from vhlo_tools.program import Program, meshes_of, read_module_aliases, write_module_aliases
 from vhlo_tools.records import dataclass
 
@@ -137,7 +137,7 @@ class _Compiler:
             raise no_probes(self._program.name, "XLA")
 
     def _failed(self, failure: XlaFailure) -> EngineError:
-        return EngineError(f"{self._program.name} failed in XLA: {failure}")
+        return EngineError(f"{self._program.name} failed in XLA", said=said_by_xla(self._program, failure))
 
 
 class XlaEngine(_Compiler):

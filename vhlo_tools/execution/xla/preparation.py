@@ -33,6 +33,7 @@ from vhlo_tools.execution.values import (
     signature_of,
 )
 from vhlo_tools.execution.xla.workarounds import WORKAROUNDS
+from vhlo_tools.printable import printable
 from vhlo_tools.program import Program, read_module_aliases, write_module_aliases
 from vhlo_tools.records import dataclass
 
@@ -97,6 +98,9 @@ def _level(op: Any) -> int:
 _OPS: Final[Mapping[str, str]] = {name: traits.xla_gap for name, traits in OP_TRAITS.items() if traits.xla_gap}
 _OF_SIX_BITS: Final = re.compile("[<x]f6E")
 _OF_TWO_BITS: Final = re.compile(r"[<x]u?i2[,>]")
+#: A name with a line end, as MLIR prints it, and what stands for a byte of it.
+_NAME: Final = re.compile(r'"([^"]*\\0A[^"]*)"')
+_ESCAPE: Final = re.compile(r"\\([0-9A-F]{2})")
 #: Element types that older releases of XLA lack.
 _NARROW: Final = re.compile(r"(f4E2M1FN|f6E2M3FN|f6E3M2FN)\b")
 
@@ -131,18 +135,31 @@ def _reason(provider: Provider, op: Operation, recursive: frozenset[str]) -> str
 
 
 def refused(program: Program, failure: XlaFailure) -> EngineError:
-    said = str(failure)
+    said = said_by_xla(program, failure)
     if narrow := sorted(set(_NARROW.findall(program.provider.text(program.load())))):
-        library = program.provider.library.name
         return EngineError(
-            f"{program.name}: XLA in {library} does not support elements of {' and '.join(narrow)}: use the engine "
-            f"reference ({said})"
+            f"{program.name}: XLA in {program.provider.library.name} does not support elements of "
+            f"{' and '.join(narrow)}: use the engine reference",
+            said=said,
         )
     if said.startswith("UNIMPLEMENTED"):
         return EngineError(
-            f"{program.name} contains something that XLA does not implement on a CPU, use the engine reference: {said}"
+            f"{program.name} contains something that XLA does not implement on a CPU, use the engine reference",
+            said=said,
         )
-    return EngineError(f"XLA cannot compile {program.name}: {said}")
+    return EngineError(f"XLA cannot compile {program.name}", said=said)
+
+
+def said_by_xla(program: Program, failure: XlaFailure) -> str:
+    """Its words, in which the line ends of names in the program are escaped, and no others."""
+    text = program.provider.text(program.load(), debug_info=True, largest_constant=16)
+    # MLIR prints bytes that are not ASCII as escapes, too.
+    escaped = {_ESCAPE.sub(lambda found: chr(int(found[1], 16)), each) for each in _NAME.findall(text)}
+    names = [each.encode("latin-1", "ignore").decode(errors="replace") for each in escaped]
+    said = str(failure)
+    for name in sorted(names, key=len, reverse=True):
+        said = said.replace(name, printable(name))
+    return said
 
 
 # Programs with bounded dimensions, which XLA runs as they are: with the memory of the bounds, and sizes beside it
