@@ -185,6 +185,7 @@ def test_inputs_may_be_changed_only_if_they_are_given_away(given_away: bool) -> 
         signature = Signature((Array("f32", (2,)), Opaque()), Array("f32", (2,)))
         declared = Declared(signature)
         aliases = (vt.Alias((), 0),) if given_away else ()
+        known_faults = ()
 
         def converted(self, inputs: Any) -> Any:
             return tuple(inputs)

@@ -97,7 +97,12 @@ JUDGE_OPTIONS: Final[Mapping[str, JudgeOption]] = {
         "",
         "XLA computes fusions of products, sums and windows itself, in place of kernels of YNNPACK",
         ("xla-kernels-of-dilated-windows", "xla-kernels-of-products", "xla-kernels-of-rank-7"),
-    )
+    ),
+    "xla_disable_hlo_passes": JudgeOption(
+        "algsimp",
+        "XLA takes floats for real numbers, where quotients of quotients are quotients of products that overflow",
+        ("xla-algebra-of-floats", "xla-constant-reassociation"),
+    ),
 }
 #: Options that the installed release does not have, as it said.
 _lacking: set[str] = set()

@@ -101,6 +101,17 @@ def _draws_signed(op: Operation) -> bool:
     return not _elements(op.results)[-1].startswith("ui")
 
 
+def _has_floats(op: Operation) -> bool:
+    """And an operand that is computed by such an op itself."""
+    made = (str(getattr(each.owner, "name", "")).partition(".")[2] for each in op.operands)
+    return _elements(op.results)[0].startswith(("f", "bf")) and not {"add", "subtract"}.isdisjoint(made)
+
+
+def _divides_a_quotient(op: Operation) -> bool:
+    made = (str(getattr(each.owner, "name", "")).partition(".")[2] for each in op.operands)
+    return "divide" in made and not re.match("u?i", _elements(op.results)[0])
+
+
 def _is_of_rank_7(op: Operation) -> bool:
     return any(len(each.type.shape) >= 7 for each in op.operands)
 
@@ -130,6 +141,12 @@ _ROWS: Final[Mapping[tuple[EngineName, FaultRemedy], Mapping[str, tuple[str, str
         "interpreter-unsigned-quantization": ("unsigned storage is treated as signed", "", _stores_unsigned),
     },
     ("xla", "option"): {
+        "xla-algebra-of-floats": ("quotients of quotients overflow", "divide", _divides_a_quotient),
+        "xla-constant-reassociation": (
+            "constants that are added and subtracted cancel out",
+            "add subtract",
+            _has_floats,
+        ),
         "xla-kernels-of-dilated-windows": ("the base dilation is ignored", "reduce_window", _is_dilated),
         "xla-kernels-of-products": ("the last of many rows are wrong", "dot dot_general", _always),
         "xla-kernels-of-rank-7": ("sums of products of rank 7 crash", "reduce", _is_of_rank_7),
@@ -151,9 +168,9 @@ _ROWS: Final[Mapping[tuple[EngineName, FaultRemedy], Mapping[str, tuple[str, str
 #: The first release of jaxlib that was found to be right.
 _MENDED: Final = dict.fromkeys(
     (
-        *("interpreter-integer-convolution", "interpreter-scatter-overwrites", "xla-kernels-of-products"),
-        *("xla-kernels-of-rank-7", "xla-narrow-start-indices", "xla-scatter-by-a-narrow-index"),
-        "xla-scatter-without-an-index",
+        *("interpreter-integer-convolution", "interpreter-scatter-overwrites", "xla-constant-reassociation"),
+        *("xla-kernels-of-products", "xla-kernels-of-rank-7", "xla-narrow-start-indices"),
+        *("xla-scatter-by-a-narrow-index", "xla-scatter-without-an-index"),
     ),
     "0.12.0.1",
 )
