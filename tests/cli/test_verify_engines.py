@@ -51,3 +51,20 @@ def test_wrong_usage(options: list[str], message: str, capsys: pytest.CaptureFix
 def test_stores_take_one_engine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", str(tmp_path), str(tmp_path), "--engines", "reference,xla"]) == 2
     assert "--engines, --handler and --bisect are for two programs" in " ".join(capsys.readouterr().err.split())
+
+
+def test_one_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kind = "tensor<2xf32>"
+    program = tmp_path / "tanh.mlir"
+    program.write_text(
+        f"func.func @main(%a: {kind}) -> {kind} {{ %0 = stablehlo.tanh %a : {kind}\nreturn %0 : {kind} }}"
+    )
+    command = ["verify", str(program), "--engines", "reference,xla", "-i", "[0.1, 0.7]"]
+    assert main(command) == 0
+    assert capsys.readouterr().out.startswith(f"reference and xla agree on {program}")
+    assert main([*command, "--ulp", "0", "--bisect", "--format", "json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["divergence"]["op"] == "stablehlo.tanh"
+    assert [each["explained"] for each in found["on_engines"]["disagreements"]] == [False]
+    assert main(["verify", str(program)]) == 2
+    assert "--engines such as reference,xla" in capsys.readouterr().err
