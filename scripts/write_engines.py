@@ -1,4 +1,4 @@
-"""Writes the tables of the engines in ``docs/engines.md`` from what the numerical suite recorded.
+"""Writes the tables of ``docs/engines.md``: known faults, options, and what the numerical suite recorded.
 
 python scripts/write_engines.py            writes them
 python scripts/write_engines.py --check    exits with 1 if they are not what is there
@@ -14,6 +14,9 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
+
+from vhlo_tools.bindings.xla_client import JUDGE_OPTIONS
+from vhlo_tools.execution import KNOWN_FAULTS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "engines.md"
@@ -55,7 +58,30 @@ def causes(record: Mapping[str, Any]) -> Iterator[str]:
         yield f"| {' | '.join(row)} |"
 
 
-TABLES: Final[Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]]] = {"outcomes": outcomes, "causes": causes}
+def faults(_: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the rows of the table of known faults."""
+    yield "| fault | engine | in | what goes wrong | avoided | right from jaxlib |"
+    yield "|---|---|---|---|---|---|"
+    for each in KNOWN_FAULTS:
+        link = f"[{each.id}](upstream-findings.md#{each.id.lower()})"
+        ops = ", ".join(f"`{name}`" for name in each.ops[:3]) + (" and others" if len(each.ops) > 3 else "")
+        yield f"| {link} | `{each.engine}` | {ops or 'all ops'} | {each.title} | {each.remedy} | {each.mended or '-'} |"
+
+
+def judge_options(_: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the rows of the table of options with which XLA is compiled."""
+    yield "| option | value | reason |"
+    yield "|---|---|---|"
+    for name, each in JUDGE_OPTIONS.items():
+        yield f"| `{name}` | `{each.value!r}` | {each.reason} |"
+
+
+TABLES: Final[Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]]] = {
+    "outcomes": outcomes,
+    "causes": causes,
+    "faults": faults,
+    "options": judge_options,
+}
 
 
 def main(check: bool) -> int:
