@@ -15,6 +15,7 @@ from packaging.version import Version
 from vhlo_tools.bindings import ModuleOp, Operation, Provider
 from vhlo_tools.execution.op_traits import ops_where
 from vhlo_tools.execution.protocols import EngineName
+from vhlo_tools.execution.xla.workarounds import is_quotient
 from vhlo_tools.records import dataclass
 
 #: What is done: programs are ``rewritten`` into ops that the engine computes right, compiled with an ``option``, or
@@ -108,8 +109,7 @@ def _has_floats(op: Operation) -> bool:
 
 
 def _divides_a_quotient(op: Operation) -> bool:
-    made = (str(getattr(each.owner, "name", "")).partition(".")[2] for each in op.operands)
-    return "divide" in made and not re.match("u?i", _elements(op.results)[0])
+    return any(map(is_quotient, op.operands)) and not re.match("u?i", _elements(op.results)[0])
 
 
 def _is_of_rank_7(op: Operation) -> bool:
@@ -141,7 +141,6 @@ _ROWS: Final[Mapping[tuple[EngineName, FaultRemedy], Mapping[str, tuple[str, str
         "interpreter-unsigned-quantization": ("unsigned storage is treated as signed", "", _stores_unsigned),
     },
     ("xla", "option"): {
-        "xla-algebra-of-floats": ("quotients of quotients overflow", "divide", _divides_a_quotient),
         "xla-constant-reassociation": (
             "constants that are added and subtracted cancel out",
             "add subtract",
@@ -154,6 +153,7 @@ _ROWS: Final[Mapping[tuple[EngineName, FaultRemedy], Mapping[str, tuple[str, str
     ("xla", "rewritten"): {
         "xla-all-gather-of-narrow-elements": ("several operands are misplaced", "all_gather", _has_several),
         "xla-all-to-all-of-several-operands": ("several operands are taken for parts", "all_to_all", _has_several),
+        "xla-algebra-of-floats": ("quotients of quotients overflow", "divide", _divides_a_quotient),
         "xla-concatenate-of-two-bits": ("elements of two bits crash", "concatenate", _of_two_bits),
         "xla-narrow-start-indices": ("the limit of narrow indices overflows", "dynamic_update_slice", _by_narrow_index),
         "xla-random-bits-of-another-type": ("the result is unsigned", "rng_bit_generator", _draws_signed),

@@ -133,7 +133,9 @@ _STABLEHLO: Final[Mapping[str, OpTraits]] = {
     "constant": OpTraits(cost="free"),
     "convert": OpTraits(rewritings=("narrow floats",), keeps_domain=True),
     "convolution": OpTraits(rewritings=("lowering",), cost="convolution"),
-    "divide": OpTraits(rewritings=("lowering", "narrow floats", "bounds"), combines=True, domains={1: "nonzero"}),
+    "divide": OpTraits(
+        rewritings=("lowering", "narrow floats", "bounds", "xla workarounds"), combines=True, domains={1: "nonzero"}
+    ),
     "dot_general": OpTraits(rewritings=("lowering",), cost="contraction"),
     "dynamic_conv": OpTraits(rewritings=("lowering",)),
     "dynamic_gather": OpTraits(rewritings=("lowering",), quantized="moved", domains={1: "index"}),

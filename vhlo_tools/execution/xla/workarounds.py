@@ -14,6 +14,7 @@ from vhlo_tools.execution.lowering.indexing import signed, signed_from
 
 #: With this attribute XLA does not inline a call.
 _NOT_INLINED: Final = '{inlineable = "false"}'
+_LOOKED_THROUGH: Final = frozenset({"broadcast_in_dim", "convert", "reshape", "transpose"})
 
 
 def _one_by_one(rewriter: Rewriter) -> list[Any] | None:
@@ -54,6 +55,20 @@ def _dynamic_update_slice(rewriter: Rewriter) -> list[Any] | None:
     """The update may be computed from the operand, so it is computed before the operand is overwritten."""
     _set_apart(rewriter, 1)
     return signed_from(2)(rewriter)
+
+
+def _divide(rewriter: Rewriter) -> None:
+    """XLA divides by a product, which may overflow, in place of twice."""
+    for number, value in enumerate(rewriter.op.operands):
+        if not rewriter.is_integer(value.type) and is_quotient(value):
+            _set_apart(rewriter, number)
+
+
+def is_quotient(value: Any) -> bool:
+    """Whatever XLA may look through."""
+    made: Any = value.owner
+    name = str(getattr(made, "name", "")).partition(".")[2]
+    return name == "divide" or (name in _LOOKED_THROUGH and is_quotient(made.operands[0]))
 
 
 def _sort(rewriter: Rewriter) -> None:
@@ -133,6 +148,7 @@ WORKAROUNDS: Final = patterns_of(
         "stablehlo.all_gather": _one_by_one,
         "stablehlo.all_to_all": _one_by_one,
         "stablehlo.concatenate": _concatenate,
+        "stablehlo.divide": _divide,
         "stablehlo.dynamic_update_slice": _dynamic_update_slice,
         "stablehlo.rng_bit_generator": _rng_bit_generator,
         "stablehlo.scatter": _scatter,
