@@ -228,7 +228,7 @@ def main() -> int:
     parser.add_argument("--reduce", action="store_true", help="drop ops of what fails while it does")
     parser.add_argument("--keep", type=Path, help="a folder for the texts of what differs or crashes")
     options = parser.parse_args()
-    counts, reasons, started = Counter[tuple[str, str]](), Counter[str](), time.monotonic()
+    counts, reasons, started = Counter[tuple[str, str]](), dict[str, list[int]](), time.monotonic()
     one = options.only
     numbers = range(options.first, options.first + options.count) if one is None else [one]
     done = 0
@@ -239,7 +239,7 @@ def main() -> int:
         plain = " --as-it-comes" * options.as_it_comes
         line = f"{kind}, --seed {options.seed} --only {number}{plain}: {how}: {why}".splitlines()[0]
         if how == "refused":
-            reasons[re.sub(r"[0-9]+", "N", f"{why}".splitlines()[0])[:200]] += 1
+            reasons.setdefault(re.sub(r"[0-9]+", "N", why.splitlines()[0])[:200], []).append(number)
         elif how != "equal":
             print(line, flush=True)
             drawn = draw_program(options.seed, number)
@@ -260,8 +260,8 @@ def main() -> int:
     print(f"{'':48}{''.join(f'{word:>11}' for word in words)}")
     for kind in dict.fromkeys(kind for kind, _ in counts):
         print(f"{kind:48}{''.join(f'{counts[kind, word]:11}' for word in words)}")
-    for reason, count in reasons.most_common():
-        print(f"{count} refused: {reason}")
+    for reason, refused in sorted(reasons.items(), key=lambda each: -len(each[1])):
+        print(f"{len(refused)} refused, --only {refused[0]} first: {reason}")
     return int(any(how in ("different", "crashed") for _, how in counts))
 
 

@@ -815,7 +815,7 @@ def contraction(name: str, p: Program) -> Value:
     return p.emit(name, [one, other], wider, array, **attrs)
 
 
-def convolution(name: str, p: Program) -> Value:
+def convolution(p: Program) -> Value:
     rng = p.rng
     groups, by_batch = pick(rng, ((1, 1), (1, 1), (2, 1), (4, 1), (1, 2), (1, 3)))
 
@@ -855,22 +855,11 @@ def convolution(name: str, p: Program) -> Value:
     for name_of, index in zip(names, [*spatial, batch_at, feature_at], strict=True):
         sides[0][index] = name_of
     text = [f"[{', '.join(side)}]" for side in sides]
-    places: dict[str, Any] = {"window_strides": windows.stride}
-    others = []
-    if name == "dynamic_conv":
-        others = [constant_of(p, windows.padding)]
-    else:
-        places["padding"] = windows.padding
+    places: dict[str, Any] = {"window_strides": windows.stride, "padding": windows.padding}
     places |= {"lhs_dilation": windows.base, "rhs_dilation": windows.dilation}
     places |= {"feature_group_count": groups, "batch_group_count": by_batch}
     places["dimension_numbers"] = f"#stablehlo.conv<{text[0]}x{text[1]}->{text[2]}>"
-    return p.emit(name, [data, kernel, *others], data.element, sums[0].transpose(out), cost=cost, **places)
-
-
-def constant_of(p: Program, array: Array) -> Value:
-    kind = Value("", "i64", array.shape, array)
-    text = f"dense<{array.tolist()}> : {kind}"
-    return p.emit("constant", [], "i64", array, value=text, signs=True, kept=False)
+    return p.emit("convolution", [data, kernel], data.element, sums[0].transpose(out), cost=cost, **places)
 
 
 def convolve(windows: Windows, data: Array, weights: Array, groups: int, by_batch: int) -> Array:
@@ -1241,7 +1230,7 @@ OPS: Final[Mapping[str, Step]] = {
     **named(reshape, "reshape", "dynamic_reshape"),
     **named(pad, "pad", "dynamic_pad"),
     **named(contraction, "dot", "dot_general", "einsum"),
-    **named(convolution, "convolution", "dynamic_conv"),
+    "convolution": convolution,
     **named(gather, "gather", "dynamic_gather"),
     **named(branches, "if", "case"),
     **named(called, "call", "composite"),
@@ -1296,5 +1285,5 @@ UNDRAWN: Final[Mapping[str, str]] = {
     "rng_bit_generator": "has an algorithm for each engine",
     "set_dimension_size": "has a bounded dimension as its result, which the interpreter does not take",
     "tuple": "is drawn with get_tuple_element",
-    "unary_einsum": "is not taken by XLA",
+    **dict.fromkeys(("dynamic_conv", "unary_einsum"), "is not taken by XLA"),
 }
