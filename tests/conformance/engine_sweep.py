@@ -42,9 +42,12 @@ SEQUENCES: Final[tuple[tuple[str, ...], ...]] = (
     ("reduce_window",),
     ("scatter",),
     ("add", "dynamic_update_slice", "dynamic_update_slice", "reshape"),
-    ("sort", "slice"),
+    ("sort",),
     ("convolution", "any"),
     ("gather", "any"),
+    ("dot_general", "multiply", "reduce"),
+    ("multiply", "reduce"),
+    ("reduce_window",),
     ("subtract", "multiply", "reduce"),
     ("add", "while", "reshape"),
     ("select_and_scatter",),
@@ -68,9 +71,7 @@ def draw_program(seed: int, number: int) -> Drawn:
     """Return the program of a number."""
     rng, names = default_rng([seed, number]), names_of(number)
     while True:
-        p = Program(rng)
-        if len(names) > 1 and "any" not in names:
-            p.is_piped = 0.95
+        p = Program(rng, is_sequence="any" not in names)
         with np.errstate(all="ignore"):
             for name in names:
                 for _ in range(8):
@@ -224,13 +225,15 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1, help="the processes that run programs")
     parser.add_argument("--only", type=int, help="the number of the one program to run")
+    parser.add_argument("--kind", help="only programs of this kind, such as 'sort slice'")
     parser.add_argument("--as-it-comes", action="store_true", help="without options for judges and workarounds")
     parser.add_argument("--reduce", action="store_true", help="drop ops of what fails while it does")
     parser.add_argument("--keep", type=Path, help="a folder for the texts of what differs or crashes")
     options = parser.parse_args()
     counts, reasons, started = Counter[tuple[str, str]](), dict[str, list[int]](), time.monotonic()
     one = options.only
-    numbers = range(options.first, options.first + options.count) if one is None else [one]
+    numbers = list(range(options.first, options.first + options.count)) if one is None else [one]
+    numbers = [each for each in numbers if options.kind in (None, " ".join(names_of(each)))]
     done = 0
     for number, how, why in swept(numbers, options.seed, options.jobs, options.as_it_comes):
         kind = " ".join(names_of(number))

@@ -18,6 +18,7 @@ from sweep_programs import (
     INTEGERS,
     NARROW,
     NUMBERS,
+    PACKED,
     REAL,
     SIGNED,
     STEPS,
@@ -40,6 +41,7 @@ Step = Callable[[Program], Any]
 
 #: All but f8E8M0FNU, which has neither zero nor sums.
 USUAL: Final = (*NUMBERS, "i1")
+UNPACKED: Final = tuple(each for each in NUMBERS if each not in PACKED)
 FLOATING: Final = (*FLOATS, *NARROW)
 BITWISE: Final = ("and", "or", "xor")
 ARITHMETIC: Final = ("add", "multiply", "maximum", "minimum")
@@ -579,7 +581,7 @@ def draw_operands(p: Program, most: int = 8) -> tuple[list[Value], list[str]]:
 
     first = p.take(lambda v: v.element in USUAL and 1 <= v.rank <= most and not v.error, make)
     operands = [first]
-    for _ in range(pick(p.rng, (0, 0, 0, 1, 2))):
+    for _ in range(pick(p.rng, (0, 0, 0, 1, 2)) if first.element not in PACKED else 0):
         element = pick(p.rng, (first.element, *(each for each in INTEGERS if "8" in each or "32" in each)))
         operands.append(p.like(first, element, terms=prod(first.shape)))
     return operands, [
@@ -601,7 +603,7 @@ def reduce(p: Program) -> list[Value]:
 
 
 def argmax(p: Program) -> list[Value]:
-    key = p.any(REAL, least=1)
+    key = p.any([each for each in REAL if each in UNPACKED], least=1)
     must(key.is_finite)
     axis, element, index = int(p.rng.integers(key.rank)), key.element, pick(p.rng, ("i32", "i64", "ui32"))
     e, i = f"tensor<{element}>", f"tensor<{index}>"
@@ -766,16 +768,16 @@ def contraction(name: str, p: Program) -> Value:
     rng, alphabet = p.rng, iter("abcdefghijklmnopqrstuvwxyz")
     sizes: dict[str, int] = {}
     element = p.element_of(NUMBERS)
-    is_thin = p.size == "usual" and rng.random() < 0.5
-    few = lambda: int(pick(rng, (1, 2, 3, 3, 4, 7, 16)))  # noqa: E731
+    is_thin = p.size == "usual" and rng.random() < 0.6
+    shape = p.shape(1, 4)
     if is_thin:
-        shape: Shape = tuple(int(each) for each in rng.permutation([int(rng.integers(16_383, 40_000)), int(pick(rng, (1, 2, 3, 3, 4)))]))
-    else:
-        shape = p.shape(1, 4)
+        # Many rows, of a few numbers each.
+        rows = pick(rng, (16_384, 32_768)) + int(rng.integers(-1, 2)) if rng.random() < 0.4 else rng.integers(4_000, 40_000)
+        shape = tuple(map(int, rng.permutation([rows, pick(rng, (1, 2, 3, 3, 4))])))
     if name == "dot":
         shape = shape[:2]
     # The square of a sum of n products, summed as often as there are results, shall be exact as well.
-    power = 4 if rng.random() < 0.5 else 2
+    power = 4 if p.is_sequence or rng.random() < 0.3 else 2
     one = p.take(
         lambda v: v.element in NUMBERS and not v.error and 1 <= v.rank <= (2 if name == "dot" else 5),
         lambda: p.fresh(element, shape, prod(shape), power),
@@ -790,14 +792,14 @@ def contraction(name: str, p: Program) -> Value:
         if is_thin:
             summed = by_size[0]
         batch = "".join(each for each in left if each not in summed and rng.random() < 0.15)
-    free = "".join(next(alphabet) for _ in range(pick(rng, (0, 1, 1, 2) if name != "dot" else (0, 1))))
-    sizes |= {each: few() for each in free}
+    free = "".join(next(alphabet) for _ in range(pick(rng, (0, 1, 1, 1, 2) if name != "dot" else (0, 1))))
+    sizes |= {each: pick(rng, (1, 2, 3, 3, 4, 7, 16)) for each in free}
     right = "".join(rng.permutation([*batch, *summed, *free])) if name != "dot" else summed + free
     other = p.take(
         lambda v: v.element == one.element and v.shape == tuple(sizes[each] for each in right) and not v.error,
         lambda: p.fresh(one.element, tuple(sizes[each] for each in right), prod(one.shape), power),
     )
-    result = batch + "".join(each for each in left + free if each not in batch + summed)
+    result = batch + "".join(each for each in left + right if each not in batch + summed)
     cost = prod(sizes.values())
     array = einsum(p, f"{left},{right}->{result}", one, other, cost)
     wider = {"bf16": "f32", "f16": "f32", "i8": "i32"}.get(one.element, one.element) if rng.random() < 0.2 else one.element
@@ -824,9 +826,9 @@ def convolution(p: Program) -> Value:
         batch, features = by_batch * pick(rng, (1, 2, 3, 8)), groups * pick(rng, (1, 2, 3, 8))
         shape = tuple(map(int, rng.permutation([batch, features, *spatial])))
         must(prod(shape) <= EVALUATIONS)
-        return p.fresh(p.element_of(NUMBERS), shape, features * 27, 2)
+        return p.fresh(p.element_of(UNPACKED), shape, features * 27, 2)
 
-    data = p.take(lambda v: v.element in NUMBERS and not v.error and 2 <= v.rank <= 5, make)
+    data = p.take(lambda v: v.element in UNPACKED and not v.error and 2 <= v.rank <= 5, make)
     smallest = sorted(range(data.rank), key=lambda i: data.shape[i])
     at = [[int(i)] for i in rng.permutation(smallest[:2])]
     groups = groups if data.shape[at[1][0]] % groups == 0 else 1
@@ -1018,7 +1020,7 @@ def torch_index_select(p: Program) -> Value:
 
 def sort(p: Program) -> list[Value]:
     rng = p.rng
-    value = p.any((*["f32"] * 9, "bf16", *REAL), least=1, most=5)
+    value = p.any((*["f32"] * 9, "bf16", *(each for each in REAL if each in UNPACKED)), least=1, most=5)
     shape, size = value.shape, value.array.size
     must(value.is_finite and size <= 12_000)
     axis = len(shape) - 1 if rng.random() < 0.7 else int(rng.integers(len(shape)))
@@ -1049,7 +1051,13 @@ def sort(p: Program) -> list[Value]:
     region = comparing(direction, arguments, f"%a{key}, %b{key}", f"tensor<{value.element}>")
     cost = 3 * size * int(np.log2(shape[axis]) + 1)
     elements = [each.element for each in operands]
-    return p.several("sort", operands, elements, arrays, region=region, dimension=axis, is_stable=True, cost=cost)
+    is_cut = rng.random() < 0.6
+    attrs = {"dimension": axis, "is_stable": True, "cost": cost, "kept": not is_cut}
+    results = p.several("sort", operands, elements, arrays, region=region, **attrs)
+    if not is_cut:
+        return results
+    limits = [int(rng.integers(1, n + 1)) if i == axis else n for i, n in enumerate(shape)]
+    return [sliced(p, each, [0] * len(shape), limits, [1] * len(shape)) for each in results]
 
 
 # Ops with regions and calls

@@ -30,6 +30,8 @@ COMPLEX: Final = ("complex<f32>", "complex<f64>")
 REAL: Final = (*INTEGERS, *FLOATS, *NARROW)
 NUMBERS: Final = (*REAL, *COMPLEX)
 EVERY: Final = (*NUMBERS, "i1", "f8E8M0FNU")
+#: XLA packs elements of these, and has less for them: no sorts, no convolutions, no reductions beside other types.
+PACKED: Final = ("i2", "ui2", "i4", "ui4")
 #: Those of an index, whose values are drawn to be within the type.
 INDICES: Final = ("i8", "i16", "i32", "i64", "ui8", "ui16", "ui32")
 
@@ -125,7 +127,7 @@ def attribute(value: Any) -> str:
         return f"{value} : i64"
     array = np.asarray(value, int)
     if array.ndim == 2:
-        return f"dense<{array.tolist()}> : tensor<{len(array)}x2xi64>"
+        return f"dense<{array.tolist() if len(array) else ''}> : tensor<{len(array)}x2xi64>"
     return f"array<i64: {', '.join(map(str, array))}>" if len(array) else "array<i64>"
 
 
@@ -174,21 +176,25 @@ class Program:
     nodes: list[Node] = field(default_factory=list)
     values: list[Value] = field(default_factory=list)  # those that later ops may take
     count: int = 0  # the names that were given
+    #: Whether ops take what the one before them made, of the types and sizes that XLA has kernels for.
+    is_sequence: bool = False
 
     def __post_init__(self) -> None:
         rng = self.rng
-        self.size = rng.choice(["small", "usual", "large"], p=[0.42, 0.56, 0.02])
+        self.size = rng.choice(["small", "usual", "large"], p=[0.15, 0.83, 0.02] if self.is_sequence else [0.5, 0.48, 0.02])
         self.rank = pick(rng, (1, 1, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8, 8))
         self.few = rng.random() < 0.5  # whether numbers are small
         self.special = rng.random() < 0.15  # whether floats are NaN, infinite or minus zero as well
-        self.is_piped = pick(rng, (1.0, 0.8, 0.5))
+        self.is_piped = 0.95 if self.is_sequence else pick(rng, (1.0, 0.8, 0.5))
         self.element = self.pick_element(EVERY)
 
     # Values
 
     def pick_element(self, elements: Sequence[str]) -> str:
-        usual = [each for each in ("f32", "f32", "f32", *FLOATS, "i32") if each in elements]
-        return str(pick(self.rng, usual if usual and self.rng.random() < 0.55 else elements))
+        if "f32" in elements and self.rng.random() < (0.45 if self.is_sequence else 0.2):
+            return "f32"
+        usual = [each for each in (*FLOATS, "i32") if each in elements]
+        return pick(self.rng, usual if usual and self.rng.random() < 0.4 else elements)
 
     def element_of(self, elements: Sequence[str]) -> str:
         """Return the element type of most values of this program, if it may be that one."""
@@ -239,7 +245,7 @@ class Program:
         if self.values and self.rng.random() < self.is_piped:
             options = [each for each in self.values if fits(each)]
             if options:
-                return options[-1] if self.rng.random() < 0.6 else options[int(self.rng.integers(len(options)))]
+                return options[-1] if self.rng.random() < (0.8 if self.is_sequence else 0.6) else options[int(self.rng.integers(len(options)))]
         return otherwise()
 
     def any(
