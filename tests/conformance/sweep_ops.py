@@ -169,6 +169,8 @@ def binary(name: str, p: Program) -> Value:
             lambda v: v.shape == one.shape and v.element == one.element and not v.error and np.all(row.must(one.wide, v.wide)),
             lambda: p.argument(one.element, p.rng.choice([each for each in choices if abs(each) <= greatest(one.element)], one.shape)),
         )
+    elif p.is_sequence and p.is_argument(one) and p.rng.random() < 0.6:
+        other = p.fresh(one.element, one.shape, 2, power)
     else:
         other = p.like(one, terms=2, power=power)
     if p.rng.random() < 0.5 and not row.numbers:
@@ -573,6 +575,7 @@ def factors(p: Program, element: str, shape: Shape, reducer: str, terms: int) ->
 def draw_operands(p: Program, most: int = 8) -> tuple[list[Value], list[str]]:
     """Return values of one shape and reducers: XLA refuses floats of several precisions."""
     reducer = pick(p.rng, ("add", "add", "any"))
+    others = (0, 0, 0, 0, 0, 1, 2) if p.is_sequence else (0, 0, 0, 1, 2)
 
     def make() -> Value:
         element, shape = p.element_of(USUAL), p.shape(1, most)
@@ -581,7 +584,7 @@ def draw_operands(p: Program, most: int = 8) -> tuple[list[Value], list[str]]:
 
     first = p.take(lambda v: v.element in USUAL and 1 <= v.rank <= most and not v.error, make)
     operands = [first]
-    for _ in range(pick(p.rng, (0, 0, 0, 1, 2)) if first.element not in PACKED else 0):
+    for _ in range(pick(p.rng, others) if first.element not in PACKED else 0):
         element = pick(p.rng, (first.element, *(each for each in INTEGERS if "8" in each or "32" in each)))
         operands.append(p.like(first, element, terms=prod(first.shape)))
     return operands, [
@@ -594,6 +597,8 @@ def reduce(p: Program) -> list[Value]:
         return argmax(p)
     operands, reducers = draw_operands(p)
     axes = p.axes(operands[0].rank)
+    if p.rng.random() < 0.4:
+        axes = [int(np.argmin(operands[0].shape))]
     pairs = list(zip(operands, reducers, strict=True))
     arrays = [reduced(r, v.wide, v.element, axes) for v, r in pairs]
     given = [*operands, *(neutral(p, v.element, r) for v, r in pairs)]
@@ -665,8 +670,11 @@ class Windows(NamedTuple):
 def draw_windows(p: Program, shape: Shape, is_plain: bool = False) -> Windows:
     rng, rank = p.rng, len(shape)
     for _ in range(20):
-        size, stride = rng.choice((1, 1, 2, 2, 3, 5), rank), rng.choice((1, 1, 2, 3), rank)
-        base, dilation = (rng.choice((1, 2, 3), rank) ** rng.integers(2) for _ in range(2))
+        stride = rng.choice((1, 1, 2, 3), rank)
+        size = np.where(rng.random(rank) < pick(rng, (0.3, 0.6, 0.9)), rng.choice((2, 2, 3, 5), rank), 1)
+        base, dilation = (
+            np.where(rng.random(rank) < pick(rng, (0, 0.3, 0.6)), rng.choice((2, 3), rank), 1) for _ in range(2)
+        )
         padding = rng.integers(-2, 4, (rank, 2)) * rng.integers(2)
         if is_plain:
             base, dilation, padding = base**0, dilation**0, np.minimum(padding.clip(0), size[:, None] - 1)
@@ -768,12 +776,13 @@ def contraction(name: str, p: Program) -> Value:
     rng, alphabet = p.rng, iter("abcdefghijklmnopqrstuvwxyz")
     sizes: dict[str, int] = {}
     element = p.element_of(NUMBERS)
-    is_thin = p.size == "usual" and rng.random() < 0.6
+    is_thin = p.size == "usual" and rng.random() < (0.8 if p.is_sequence else 0.4)
     shape = p.shape(1, 4)
     if is_thin:
         # Many rows, of a few numbers each.
-        rows = pick(rng, (16_384, 32_768)) + int(rng.integers(-1, 2)) if rng.random() < 0.4 else rng.integers(4_000, 40_000)
-        shape = tuple(map(int, rng.permutation([rows, pick(rng, (1, 2, 3, 3, 4))])))
+        rows = pick(rng, (16_384, 32_768, 32_768)) + int(rng.integers(-1, 4)) if rng.random() < 0.8 else rng.integers(4_000, 40_000)
+        shape = (int(rows), pick(rng, (1, 2, 3, 3, 3, 4)))
+        shape = shape if rng.random() < 0.7 else shape[::-1]
     if name == "dot":
         shape = shape[:2]
     # The square of a sum of n products, summed as often as there are results, shall be exact as well.
@@ -794,11 +803,16 @@ def contraction(name: str, p: Program) -> Value:
         batch = "".join(each for each in left if each not in summed and rng.random() < 0.15)
     free = "".join(next(alphabet) for _ in range(pick(rng, (0, 1, 1, 1, 2) if name != "dot" else (0, 1))))
     sizes |= {each: pick(rng, (1, 2, 3, 3, 4, 7, 16)) for each in free}
-    right = "".join(rng.permutation([*batch, *summed, *free])) if name != "dot" else summed + free
+    if name == "dot":
+        right = summed + free
+    else:
+        right = free + summed if rng.random() < 0.5 and not batch else "".join(rng.permutation([*batch, *summed, *free]))
     other = p.take(
         lambda v: v.element == one.element and v.shape == tuple(sizes[each] for each in right) and not v.error,
         lambda: p.fresh(one.element, tuple(sizes[each] for each in right), prod(one.shape), power),
     )
+    if name != "dot" and rng.random() < 0.5:
+        one, other, left, right = other, one, right, left
     result = batch + "".join(each for each in left + right if each not in batch + summed)
     cost = prod(sizes.values())
     array = einsum(p, f"{left},{right}->{result}", one, other, cost)

@@ -182,7 +182,7 @@ class Program:
     def __post_init__(self) -> None:
         rng = self.rng
         self.size = rng.choice(["small", "usual", "large"], p=[0.15, 0.83, 0.02] if self.is_sequence else [0.5, 0.48, 0.02])
-        self.rank = pick(rng, (1, 1, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8, 8))
+        self.rank = pick(rng, (1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 7, 8, 8))
         self.few = rng.random() < 0.5  # whether numbers are small
         self.special = rng.random() < 0.15  # whether floats are NaN, infinite or minus zero as well
         self.is_piped = 0.95 if self.is_sequence else pick(rng, (1.0, 0.8, 0.5))
@@ -283,6 +283,9 @@ class Program:
         array = exact(np.asarray(numbers, np.int64), element)
         text = f"dense<{array.tolist()}> : tensor<{len(array)}x{element}>"
         return self.emit("constant", [], element, array, value=text, signs=True, kept=False)
+
+    def is_argument(self, value: Value) -> bool:
+        return not any(value in node.results for node in self.nodes)
 
     # Ops
 
