@@ -675,6 +675,9 @@ def draw_windows(p: Program, shape: Shape, is_plain: bool = False) -> Windows:
         base, dilation = (
             np.where(rng.random(rank) < pick(rng, (0, 0.3, 0.6)), rng.choice((2, 3), rank), 1) for _ in range(2)
         )
+        if rng.random() < 0.6:
+            # Holes along other dimensions than windows.
+            base = np.where(size > 1, 1, base)
         padding = rng.integers(-2, 4, (rank, 2)) * rng.integers(2)
         if is_plain:
             base, dilation, padding = base**0, dilation**0, np.minimum(padding.clip(0), size[:, None] - 1)

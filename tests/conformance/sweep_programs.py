@@ -368,7 +368,7 @@ class Program:
         sizes = [1] * rank
         if not rank:
             return ()
-        if rng.random() < 0.3:
+        if rng.random() < (0.7 if rank > 5 else 0.3):
             while prod(sizes) * 3 <= huge:
                 sizes[rng.integers(rank)] *= pick(rng, (2, 2, 3))
             return tuple(sizes)
