@@ -27,7 +27,7 @@ from unittest import mock
 import numpy as np
 from numpy.random import default_rng
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from sweep_ops import OPS, Step
 from sweep_programs import STEPS, Drawn, Program, Value, pick, return_text
@@ -146,8 +146,8 @@ def work(pipe: Connection, seed: int, is_plain: bool) -> None:
     """Run the programs whose numbers come, in a process that XLA may end."""
     with as_it_comes() if is_plain else mock.patch.object(sys, "argv", sys.argv):
         while True:
-            number = pipe.recv()
-            pipe.send(ended(draw_program(seed, number), in_process=True))
+            given = pipe.recv()
+            pipe.send(ended(given if isinstance(given, Drawn) else draw_program(seed, given), in_process=True))
 
 
 class Worker:
@@ -156,7 +156,8 @@ class Worker:
     def __init__(self, seed: int, is_plain: bool) -> None:
         self.context = multiprocessing.get_context("spawn")
         self.arguments = seed, is_plain
-        self.number, self.until = -1, 0.0
+        self.given: Any = None
+        self.until = 0.0
         self.start()
 
     def start(self) -> None:
@@ -165,9 +166,10 @@ class Worker:
         self.process.start()
         theirs.close()
 
-    def give(self, number: int) -> None:
-        self.number, self.until = number, time.monotonic() + 2 * SECONDS
-        self.pipe.send(number)
+    def give(self, given: int | Drawn) -> None:
+        """Have it run a program, or that of a number."""
+        self.given, self.until = given, time.monotonic() + 2 * SECONDS
+        self.pipe.send(given)
 
     def take(self) -> tuple[str, str]:
         try:
@@ -199,24 +201,29 @@ def swept(numbers: Iterable[int], seed: int, jobs: int, is_plain: bool) -> Itera
                 worker.process.kill()
             for pipe in wait(list(busy), timeout=SECONDS):
                 worker = busy.pop(pipe)
-                yield worker.number, *worker.take()
+                yield worker.given, *worker.take()
                 idle.append(worker)
     finally:
         for worker in workers:
             worker.process.kill()
 
 
-def reduced(drawn: Drawn, fails: Any) -> Drawn:
+def reduced(drawn: Drawn, seed: int, is_plain: bool) -> Drawn:
     """Return a smaller program that fails as well: of one result, and with inputs in place of ops."""
-    for results in [[each] for each in drawn.results]:
-        if len(drawn.results) > 1 and fails(smaller := return_text(drawn.nodes, results, "main")):
-            drawn = smaller
-            break
-    for node in list(drawn.nodes):
+    worker = Worker(seed, is_plain)
+
+    def fails(smaller: Drawn) -> bool:
+        worker.give(smaller)
+        return worker.take()[0] in ("different", "crashed")
+
+    single = (return_text(drawn.nodes, [each], "main") for each in drawn.results)
+    drawn = next(filter(fails, single), drawn)
+    for node in drawn.nodes:
         rest = [each for each in drawn.nodes if each is not node]
-        if rest and not any(each in drawn.results for each in node.results):
+        if not any(each in drawn.results for each in node.results):
             smaller = return_text(rest, drawn.results, "main")
             drawn = smaller if fails(smaller) else drawn
+    worker.process.kill()
     return drawn
 
 
@@ -237,11 +244,10 @@ def main() -> int:
     one = options.only
     numbers = list(range(options.first, options.first + options.count)) if one is None else [one]
     numbers = [each for each in numbers if options.kind in (None, " ".join(names_of(each)))]
-    done = 0
-    for number, how, why in swept(numbers, options.seed, options.jobs, options.as_it_comes):
+    found = swept(numbers, options.seed, options.jobs, options.as_it_comes)
+    for done, (number, how, why) in enumerate(found, 1):
         kind = " ".join(names_of(number))
         counts[kind, how] += 1
-        done += 1
         plain = " --as-it-comes" * options.as_it_comes
         line = f"{kind}, --seed {options.seed} --only {number}{plain}: {how}: {why}".splitlines()[0]
         if how == "refused":
@@ -250,12 +256,8 @@ def main() -> int:
             print(line, flush=True)
             drawn = draw_program(options.seed, number)
             if options.reduce:
-
-                def fails(smaller: Drawn) -> bool:
-                    # In a process that may crash.
-                    return False
-
-                drawn = reduced(drawn, fails)
+                drawn = reduced(drawn, options.seed, options.as_it_comes)
+                print(drawn.text, flush=True)
             if options.keep:
                 options.keep.mkdir(parents=True, exist_ok=True)
                 name = kind.replace(" ", "_")

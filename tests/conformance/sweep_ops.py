@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import ml_dtypes
 import numpy as np
+from support.element_types import EVERY_TYPE, TYPES
 from sweep_programs import (
     COMPLEX,
     EVALUATIONS,
@@ -16,6 +17,7 @@ from sweep_programs import (
     FLOATS,
     INDICES,
     INTEGERS,
+    MOST,
     NARROW,
     NUMBERS,
     PACKED,
@@ -28,14 +30,12 @@ from sweep_programs import (
     Shape,
     Value,
     Values,
-    MOST,
     exact,
     greatest,
     holds,
     must,
     pick,
 )
-from support.element_types import EVERY_TYPE, TYPES
 
 Step = Callable[[Program], Any]
 
@@ -166,8 +166,12 @@ def binary(name: str, p: Program) -> Value:
     if row.numbers:
         choices = [each for each in row.numbers if each > 0 or one.element not in INTEGERS or one.element[0] != "u"]
         other = p.take(
-            lambda v: v.shape == one.shape and v.element == one.element and not v.error and np.all(row.must(one.wide, v.wide)),
-            lambda: p.argument(one.element, p.rng.choice([each for each in choices if abs(each) <= greatest(one.element)], one.shape)),
+            lambda v: (
+                v.shape == one.shape and v.element == one.element and not v.error and np.all(row.must(one.wide, v.wide))
+            ),
+            lambda: p.argument(
+                one.element, p.rng.choice([each for each in choices if abs(each) <= greatest(one.element)], one.shape)
+            ),
         )
     elif p.is_sequence and p.is_argument(one) and p.rng.random() < 0.6:
         other = p.fresh(one.element, one.shape, 2, power)
@@ -302,7 +306,9 @@ def bitcast_convert(p: Program) -> Value:
     element = pick(p.rng, widths)
     must(value.signs and value.is_finite and value.rank < 8)
     ratio = size // TYPES[element].itemsize
-    array = np.frombuffer(value.array.tobytes(), TYPES[element]).reshape((*value.shape, *([ratio] if ratio > 1 else [])))
+    array = np.frombuffer(value.array.tobytes(), TYPES[element]).reshape(
+        (*value.shape, *([ratio] if ratio > 1 else []))
+    )
     return p.emit("bitcast_convert", [value], element, array)
 
 
@@ -394,7 +400,9 @@ def draw_slice(name: str, p: Program) -> Value:
     value, rng = p.any(least=1, rounded=True), p.rng
     near = rng.random() < 0.6
     starts = [int(rng.integers(min(n, 4) if near else n)) for n in value.shape]
-    limits = [int(rng.integers(max(i, n - 4 if near else 0) + 1, n + 1)) for i, n in zip(starts, value.shape, strict=True)]
+    limits = [
+        int(rng.integers(max(i, n - 4 if near else 0) + 1, n + 1)) for i, n in zip(starts, value.shape, strict=True)
+    ]
     if rng.random() < 0.4:
         # The first ones of one dimension.
         axis = int(rng.integers(value.rank))
@@ -447,7 +455,9 @@ def fits_beside(one: Value, other: Value, axis: int) -> bool:
     return one.rank == other.rank and rest[0] == rest[1] and one.element == other.element and not one.error
 
 
-def starts_of(p: Program, shape: Shape, size: Sequence[int], counter: Value | None = None) -> tuple[list[Value], list[int]]:
+def starts_of(
+    p: Program, shape: Shape, size: Sequence[int], counter: Value | None = None
+) -> tuple[list[Value], list[int]]:
     """Return indices, of which some are outside, and those that they are limited to."""
     element = "i32" if counter else pick(p.rng, INDICES)
     bounds = ml_dtypes.iinfo(TYPES[element])
@@ -480,10 +490,9 @@ def updated(p: Program, base: Value, counter: Value | None = None) -> Value:
         update = sliced(p, base, starts, [i + span for i, span in zip(starts, spans, strict=True)], strides)
     else:
         update = p.take(
-            lambda v: v.element == base.element
-            and v.rank == base.rank
-            and not v.error
-            and np.all(np.array(v.shape) <= shape),
+            lambda v: (
+                v.element == base.element and v.rank == base.rank and not v.error and np.all(np.array(v.shape) <= shape)
+            ),
             lambda: p.fresh(base.element, tuple(size)),
         )
         size = list(update.shape)
@@ -604,7 +613,9 @@ def reduce(p: Program) -> list[Value]:
     given = [*operands, *(neutral(p, v.element, r) for v, r in pairs)]
     elements = [each.element for each in operands]
     cost = prod(operands[0].shape) * len(operands)
-    return p.several("reduce", given, elements, arrays, region=combining(reducers, operands), dimensions=axes, cost=cost)
+    return p.several(
+        "reduce", given, elements, arrays, region=combining(reducers, operands), dimensions=axes, cost=cost
+    )
 
 
 def argmax(p: Program) -> list[Value]:
@@ -707,7 +718,9 @@ def reduce_window(p: Program) -> list[Value]:
     places = {"window_dimensions": at.size, "window_strides": at.stride, "padding": at.padding}
     places |= {"base_dilations": at.base, "window_dilations": at.dilation}
     elements, cost = [each.element for each in operands], prod(at.results) * int(prod(at.size)) * len(operands)
-    return p.several("reduce_window", given, elements, arrays, region=combining(reducers, operands), cost=cost, **places)
+    return p.several(
+        "reduce_window", given, elements, arrays, region=combining(reducers, operands), cost=cost, **places
+    )
 
 
 def cumulative(p: Program) -> Value:
@@ -738,17 +751,19 @@ def select_and_scatter(p: Program) -> Value:
     shape = p.shape(1, 4)
     # No two elements are equal, so that the selected one is not open.
     operand = p.take(
-        lambda v: v.element == element
-        and 1 <= v.rank <= 4
-        and not v.error
-        and v.is_finite
-        and len(np.unique(v.array)) == v.array.size,
+        lambda v: (
+            v.element == element
+            and 1 <= v.rank <= 4
+            and not v.error
+            and v.is_finite
+            and len(np.unique(v.array)) == v.array.size
+        ),
         lambda: p.argument(element, rng.permutation(prod(shape)).reshape(shape) - prod(shape) // 2),
     )
     at = draw_windows(p, operand.shape, True)
     source, start = factors(p, element, at.results, reducer, int(prod(at.size))), neutral(p, element, reducer)
     numbers = np.arange(operand.array.size).reshape(operand.shape)
-    places, rank = at.views(numbers, -1).reshape(prod(at.results), -1), operand.rank
+    places = at.views(numbers, -1).reshape(prod(at.results), -1)
     wide = operand.wide.reshape(-1)
     chosen = np.where(places >= 0, wide[places], wide.min() - 1).argmax(1)
     result = np.full(operand.array.size, start.wide)
@@ -756,8 +771,10 @@ def select_and_scatter(p: Program) -> Value:
     kind, given = f"tensor<{element}>", [operand, source, start]
     region = f"{comparing('GE', f'%a: {kind}, %b: {kind}', '%a, %b', kind)[:-1]}, {combining([reducer], [operand])[1:]}"
     attrs = {"window_dimensions": at.size, "window_strides": at.stride, "padding": at.padding}
-    cost = places.size * 2 + 0 * rank
-    return p.emit("select_and_scatter", given, element, result.reshape(operand.shape), region=region, cost=cost, **attrs)
+    cost = places.size * 2
+    return p.emit(
+        "select_and_scatter", given, element, result.reshape(operand.shape), region=region, cost=cost, **attrs
+    )
 
 
 # Products
@@ -783,7 +800,11 @@ def contraction(name: str, p: Program) -> Value:
     shape = p.shape(1, 4)
     if is_thin:
         # Many rows, of a few numbers each.
-        rows = pick(rng, (16_384, 32_768, 32_768)) + int(rng.integers(-1, 4)) if rng.random() < 0.8 else rng.integers(4_000, 40_000)
+        rows = (
+            pick(rng, (16_384, 32_768, 32_768)) + int(rng.integers(-1, 4))
+            if rng.random() < 0.8
+            else rng.integers(4_000, 40_000)
+        )
         shape = (int(rows), pick(rng, (1, 2, 3, 3, 3, 4)))
         shape = shape if rng.random() < 0.7 else shape[::-1]
     if name == "dot":
@@ -809,7 +830,9 @@ def contraction(name: str, p: Program) -> Value:
     if name == "dot":
         right = summed + free
     else:
-        right = free + summed if rng.random() < 0.5 and not batch else "".join(rng.permutation([*batch, *summed, *free]))
+        right = (
+            free + summed if rng.random() < 0.5 and not batch else "".join(rng.permutation([*batch, *summed, *free]))
+        )
     other = p.take(
         lambda v: v.element == one.element and v.shape == tuple(sizes[each] for each in right) and not v.error,
         lambda: p.fresh(one.element, tuple(sizes[each] for each in right), prod(one.shape), power),
@@ -819,7 +842,9 @@ def contraction(name: str, p: Program) -> Value:
     result = batch + "".join(each for each in left + right if each not in batch + summed)
     cost = prod(sizes.values())
     array = einsum(p, f"{left},{right}->{result}", one, other, cost)
-    wider = {"bf16": "f32", "f16": "f32", "i8": "i32"}.get(one.element, one.element) if rng.random() < 0.2 else one.element
+    wider = (
+        {"bf16": "f32", "f16": "f32", "i8": "i32"}.get(one.element, one.element) if rng.random() < 0.2 else one.element
+    )
     attrs: dict[str, Any] = {"cost": cost}
     if name == "dot_general":
         numbers = [

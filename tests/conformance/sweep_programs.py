@@ -181,7 +181,9 @@ class Program:
 
     def __post_init__(self) -> None:
         rng = self.rng
-        self.size = rng.choice(["small", "usual", "large"], p=[0.15, 0.83, 0.02] if self.is_sequence else [0.5, 0.48, 0.02])
+        self.size = rng.choice(
+            ["small", "usual", "large"], p=[0.15, 0.83, 0.02] if self.is_sequence else [0.5, 0.48, 0.02]
+        )
         self.rank = pick(rng, (1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 7, 8, 8))
         self.few = rng.random() < 0.5  # whether numbers are small
         self.special = rng.random() < 0.15  # whether floats are NaN, infinite or minus zero as well
@@ -242,10 +244,9 @@ class Program:
 
     def take(self, fits: Callable[[Value], Any], otherwise: Callable[[], Value]) -> Value:
         """Return a value that fits, the newest most often, or a new one."""
-        if self.values and self.rng.random() < self.is_piped:
-            options = [each for each in self.values if fits(each)]
-            if options:
-                return options[-1] if self.rng.random() < (0.8 if self.is_sequence else 0.6) else options[int(self.rng.integers(len(options)))]
+        if self.rng.random() < self.is_piped and (options := [each for each in self.values if fits(each)]):
+            is_newest = self.rng.random() < (0.8 if self.is_sequence else 0.6)
+            return options[-1] if is_newest else pick(self.rng, options)
         return otherwise()
 
     def any(
