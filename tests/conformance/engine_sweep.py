@@ -129,8 +129,10 @@ def as_it_comes() -> Iterator[None]:
     import vhlo_tools.execution.lowering.lowering as lowering
     import vhlo_tools.execution.xla.preparation as preparation
     from vhlo_tools.conversion import patterns_of
+    from vhlo_tools.execution.lowering.indexing import scatter_as_specified
+    from vhlo_tools.execution.lowering.patterns import PATTERNS
 
-    specified = (*lowering.PATTERNS, *patterns_of({"stablehlo.scatter": lowering.scatter_as_specified}, required=True))
+    specified = (*PATTERNS, *patterns_of({"stablehlo.scatter": scatter_as_specified}, required=True))
     with (
         mock.patch.object(client, "_OPTIONS", {}),
         mock.patch.object(preparation, "WORKAROUNDS", ()),

@@ -7,9 +7,8 @@ from functools import partial
 from math import inf, prod
 from typing import Any, Final, NamedTuple
 
-import ml_dtypes
 import numpy as np
-from support.element_types import EVERY_TYPE, TYPES
+from support.element_types import TYPES
 from sweep_programs import (
     COMPLEX,
     EVALUATIONS,
@@ -31,6 +30,7 @@ from sweep_programs import (
     Value,
     Values,
     exact,
+    facts_of,
     greatest,
     holds,
     must,
@@ -148,7 +148,7 @@ def rounded(name: str, p: Program) -> Value:
     (function, least), element = ROUNDED[name], p.element_of(FLOATS)
     value = p.take(
         lambda v: v.element in FLOATS and not v.error and np.all(np.abs(v.wide) <= 8),
-        lambda: p.argument(element, np.abs(p.rng.integers(max(least, -8), 8, p.shape()))),
+        lambda: p.argument(element, np.abs(p.rng.integers(int(max(least, -8)), 8, p.shape()))),
     )
     must(value.wide >= least)
     wide = function(value.wide)
@@ -241,7 +241,7 @@ def compare(p: Program) -> Value:
     wide = {"EQ": np.equal, "NE": np.not_equal, "LT": np.less, "LE": np.less_equal, "GT": np.greater}.get(
         direction, np.greater_equal
     )(a, b)
-    attrs = {"comparison_direction": f"#stablehlo<comparison_direction {direction}>"}
+    attrs: dict[str, Any] = {"comparison_direction": f"#stablehlo<comparison_direction {direction}>"}
     attrs["compare_type"] = f"#stablehlo<comparison_type {kind}>"
     return p.emit("compare", [one, other], "i1", wide, **attrs)
 
@@ -285,7 +285,7 @@ def converted(p: Program, value: Value, element: str) -> Value:
     if element == "i1":
         wide = wide != 0
     elif element in INTEGERS:
-        info = ml_dtypes.iinfo(TYPES[element])
+        info = facts_of(element)
         must(np.isfinite(wide) & (wide >= max(int(info.min), -(2**53))) & (wide <= min(int(info.max), 2**53)))
         must(wide == np.floor(wide))
     elif element not in COMPLEX:
@@ -460,7 +460,7 @@ def starts_of(
 ) -> tuple[list[Value], list[int]]:
     """Return indices, of which some are outside, and those that they are limited to."""
     element = "i32" if counter else pick(p.rng, INDICES)
-    bounds = ml_dtypes.iinfo(TYPES[element])
+    bounds = facts_of(element)
     drawn = [
         int(np.clip(p.rng.integers(-1, n - k + 2), bounds.min, bounds.max)) for n, k in zip(shape, size, strict=True)
     ]
@@ -555,10 +555,10 @@ def neutral(p: Program, element: str, reducer: str) -> Value:
     low: Any = 0
     high: Any = 1
     if element in INTEGERS:
-        info = ml_dtypes.iinfo(TYPES[element])
+        info = facts_of(element)
         low, high = int(info.min), int(info.max)
     elif element in FLOATING:
-        top = inf if holds(element, inf) else float(ml_dtypes.finfo(EVERY_TYPE[element]).max)
+        top = inf if holds(element, inf) else float(facts_of(element).max)
         low, high = -top, top
     number = {"multiply": 1, "maximum": low, "minimum": high, "and": -1}.get(reducer, 0)
     return p.constant(element, number)
@@ -715,7 +715,7 @@ def reduce_window(p: Program) -> list[Value]:
     for (value, reducer), start in zip(pairs, given[len(operands) :], strict=True):
         views = at.views(value.wide, start.wide)
         arrays.append(reduced(reducer, views, value.element, range(rank, 2 * rank)))
-    places = {"window_dimensions": at.size, "window_strides": at.stride, "padding": at.padding}
+    places: dict[str, Any] = {"window_dimensions": at.size, "window_strides": at.stride, "padding": at.padding}
     places |= {"base_dilations": at.base, "window_dilations": at.dilation}
     elements, cost = [each.element for each in operands], prod(at.results) * int(prod(at.size)) * len(operands)
     return p.several(
@@ -740,7 +740,7 @@ def cumulative(p: Program) -> Value:
     reduced(reducer, value.wide, element, [axis])
     ahead: Any = (..., slice(None, None, -1 if backwards else 1), *[slice(None)] * (len(shape) - axis - 1))
     array = UFUNCS[reducer].accumulate(value.wide[ahead], axis)[ahead]
-    places = {"window_dimensions": size, "padding": padding, "cost": prod(shape) * shape[axis]}
+    places: dict[str, Any] = {"window_dimensions": size, "padding": padding, "cost": prod(shape) * shape[axis]}
     given, region = [value, neutral(p, element, reducer)], combining([reducer], [value])
     [value] = p.several("reduce_window", given, [element], [array], region=region, **places)
     return reversed_(p, value, [axis]) if turned else value
@@ -770,7 +770,7 @@ def select_and_scatter(p: Program) -> Value:
     UFUNCS[reducer].at(result, places[np.arange(len(places)), chosen], source.wide.reshape(-1))
     kind, given = f"tensor<{element}>", [operand, source, start]
     region = f"{comparing('GE', f'%a: {kind}, %b: {kind}', '%a, %b', kind)[:-1]}, {combining([reducer], [operand])[1:]}"
-    attrs = {"window_dimensions": at.size, "window_strides": at.stride, "padding": at.padding}
+    attrs: dict[str, Any] = {"window_dimensions": at.size, "window_strides": at.stride, "padding": at.padding}
     cost = places.size * 2
     return p.emit(
         "select_and_scatter", given, element, result.reshape(operand.shape), region=region, cost=cost, **attrs
@@ -1045,7 +1045,10 @@ def scatter(p: Program) -> list[Value]:
             must(scattered(at, kind, *sizes) <= greatest(element))
     names = ("update_window_dims", "inserted_window_dims", "input_batching_dims", "scatter_indices_batching_dims")
     numbers = f"#stablehlo.scatter<{at.text(*names, 'scatter_dims_to_operand_dims', 'index_vector_dim')}>"
-    attrs = {"scatter_dimension_numbers": numbers, "unique_indices": disjoint and pick(rng, (False, True))}
+    attrs: dict[str, Any] = {
+        "scatter_dimension_numbers": numbers,
+        "unique_indices": disjoint and pick(rng, (False, True)),
+    }
     given, elements = [*operands, at.indices, *updates], [element] * count
     cost = 4 * prod(at.updates) * count + prod(first.shape)
     return p.several("scatter", given, elements, arrays, region=combining(reducers, operands), cost=cost, **attrs)
@@ -1094,7 +1097,7 @@ def sort(p: Program) -> list[Value]:
     cost = 3 * size * int(np.log2(shape[axis]) + 1)
     elements = [each.element for each in operands]
     is_cut = rng.random() < 0.6
-    attrs = {"dimension": axis, "is_stable": True, "cost": cost, "kept": not is_cut}
+    attrs: dict[str, Any] = {"dimension": axis, "is_stable": True, "cost": cost, "kept": not is_cut}
     results = p.several("sort", operands, elements, arrays, region=region, **attrs)
     if not is_cut:
         return results
@@ -1196,7 +1199,7 @@ def triangular_solve(p: Program) -> Value:
     solved = rng.integers(-3, 4, (*batch, n, m) if is_left else (*batch, m, n)).astype(float)
     applied = matrix.swapaxes(-1, -2) if is_turned else matrix
     right = applied @ solved if is_left else solved @ applied
-    attrs = {"left_side": is_left, "lower": is_lower, "unit_diagonal": False}
+    attrs: dict[str, Any] = {"left_side": is_left, "lower": is_lower, "unit_diagonal": False}
     attrs["transpose_a"] = f"#stablehlo<transpose {'TRANSPOSE' if is_turned else 'NO_TRANSPOSE'}>"
     given = [p.argument(element, matrix), p.argument(element, right)]
     return p.emit("triangular_solve", given, element, solved, error=tolerance(solved, element, 2**12), **attrs)
@@ -1213,11 +1216,11 @@ def fft(p: Program) -> Value:
     if form == "IRFFT":
         value = np.fft.rfftn(real, axes=axes).round()
         value = value.astype(np.complex64).astype(np.complex128)
-    function = {"FFT": np.fft.fftn, "IFFT": np.fft.ifftn, "RFFT": np.fft.rfftn, "IRFFT": np.fft.irfftn}[form]
+    function: Any = {"FFT": np.fft.fftn, "IFFT": np.fft.ifftn, "RFFT": np.fft.rfftn, "IRFFT": np.fft.irfftn}[form]
     wide = function(value, length, axes)
     element = part if form == "IRFFT" else f"complex<{part}>"
     given = p.argument(part if form == "RFFT" else f"complex<{part}>", value)
-    attrs = {"fft_type": f"#stablehlo<fft_type {form}>", "fft_length": length, "cost": wide.size * 40}
+    attrs: dict[str, Any] = {"fft_type": f"#stablehlo<fft_type {form}>", "fft_length": length, "cost": wide.size * 40}
     return p.emit("fft", [given], element, wide, error=tolerance(wide, "f32", 256), **attrs)
 
 
@@ -1256,7 +1259,7 @@ def batch_norm(name: str, p: Program) -> list[Value]:
         inner = n * g - along(offset_grad) - centered * along(total / (variance.wide + 1))
         arrays = [along(scale.wide / np.sqrt(variance.wide + 1)) / n * inner, scale_grad, offset_grad]
     error = max(tolerance(each, element, 256) for each in arrays)
-    attrs = {"epsilon": "1.0 : f32", "feature_index": axis}
+    attrs: dict[str, Any] = {"epsilon": "1.0 : f32", "feature_index": axis}
     return p.several(name, operands, [element] * len(arrays), arrays, error=error, **attrs)
 
 

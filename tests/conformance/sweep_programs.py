@@ -59,10 +59,15 @@ def widest(element: str) -> Any:
     return np.int64 if element in INTEGERS else np.complex128 if element in COMPLEX else np.float64
 
 
+def facts_of(element: str) -> Any:
+    """Return the limits of a type, or of the parts of complex numbers."""
+    info: Any = ml_dtypes.iinfo if element in INTEGERS else ml_dtypes.finfo
+    return info(EVERY_TYPE[part_of(element)])
+
+
 def greatest(element: str) -> int:
     """Return the number up to which all integers are exact."""
-    info: Any = ml_dtypes.iinfo if element in INTEGERS else ml_dtypes.finfo
-    facts = info(EVERY_TYPE[part_of(element)])
+    facts = facts_of(element)
     return int(facts.max) if element in INTEGERS else int(min(2 ** (facts.nmant + 1), float(facts.max)))
 
 
@@ -224,7 +229,7 @@ class Program:
         if element == "f8E8M0FNU":
             return 2.0 ** rng.integers(-3, 4, shape)
         if element in INTEGERS:
-            info = ml_dtypes.iinfo(TYPES[element])
+            info = facts_of(element)
             limit = min(3, top) if self.few else top
             low, high = max(int(info.min), -limit), min(int(info.max), limit)
             return rng.integers(low, high, shape, np.uint64 if element == "ui64" else np.int64, endpoint=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
-from engine_sweep import Drawn, draw_program, ended
+from engine_sweep import draw_program, ended
 from sweep_ops import OPS, UNDRAWN
-from sweep_programs import Value
+from sweep_programs import Drawn, Value
 
 from vhlo_tools.spec import known_ops
 
@@ -38,7 +39,7 @@ def test_the_program_of_a_number_is_always_the_same() -> None:
     assert all(map(np.array_equal, one.inputs, other.inputs))
 
 
-def identity(given: np.ndarray, expected: np.ndarray) -> Drawn:
+def identity(given: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> Drawn:
     text = "func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> }"
     return Drawn(text, [given], [Value("%x", "f32", (2,), expected)])
 
