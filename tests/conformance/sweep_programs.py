@@ -136,11 +136,11 @@ def attribute(value: Any) -> str:
     return f"array<i64: {', '.join(map(str, array))}>" if len(array) else "array<i64>"
 
 
-def exact(wide: Any, element: str) -> Array:
+def exact(given: Any, element: str) -> Array:
     """Return numbers in a type that has them exactly; integers wrap."""
-    wide = np.asarray(wide)
+    wide: Array = np.asarray(given)
     if wide.dtype == EVERY_TYPE[element]:
-        return wide
+        return np.asarray(wide)
     array = wide.astype(EVERY_TYPE[element])
     if element not in (*INTEGERS, "i1"):
         back = array.astype(widest(element))
