@@ -99,7 +99,9 @@ UNARY: Final[dict[str, Elementwise]] = {
     "negate": Elementwise((*INTEGERS, *FLOATING, *COMPLEX), np.negative),
     "not": Elementwise((*INTEGERS, "i1"), np.invert),
     "optimization_barrier": Elementwise(EVERY, np.array, signs=True),
-    "round_nearest_afz": Elementwise(FLOATING, lambda a: np.copysign(np.floor(np.abs(a) + 0.5), a), signs=True),
+    "round_nearest_afz": Elementwise(
+        FLOATING, lambda a: np.copysign(np.floor(np.abs(a)) + (np.abs(a) % 1 >= 0.5), a), signs=True
+    ),
     "round_nearest_even": Elementwise(FLOATING, np.round, signs=True),
     "sign": Elementwise((*SIGNED, *FLOATING), np.sign),
     "sqrt": Elementwise(("f32", "f64"), np.sqrt, lambda a: a >= 0),
