@@ -6,6 +6,7 @@ one. Reproducers are in ``docs/upstream-findings.md``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from vhlo_tools.bindings import named_attributes
@@ -92,8 +93,8 @@ def _scatter(rewriter: Rewriter) -> list[Any] | None:
     count = len(op.operands) // 2
     op.operands[count] = signed(Tensor(rewriter, op.operands[count])).value
     for number in range(1, count):
-        # XLA merges equal calls.
-        _set_apart(rewriter, number, number)
+        # XLA merges equal calls, and computes calls of constants, which it merges as well.
+        _set_apart(rewriter, number, number, [op.operands[count], op.operands[count + 1 + number]])
     numbers = dimension_numbers(op.attributes["scatter_dimension_numbers"])
     (vector,), indices = numbers["index_vector_dim"], rewriter.shape(op.operands[count].type)
     if vector == len(indices) or indices[vector] != 0:
@@ -113,7 +114,7 @@ def _scatter(rewriter: Rewriter) -> list[Any] | None:
     return [rewriter.reshape(each, shape[:-1]) for each in results]
 
 
-def _set_apart(rewriter: Rewriter, number: int, calls: int = 1) -> None:
+def _set_apart(rewriter: Rewriter, number: int, calls: int = 1, unused: Sequence[Any] = ()) -> None:
     """XLA does not inline the calls, and so fuses the op with nothing that computes the operand.
 
     An ``optimization_barrier`` is not enough: up to some release after jaxlib 0.10.2, XLA removes it before it fuses
@@ -121,12 +122,14 @@ def _set_apart(rewriter: Rewriter, number: int, calls: int = 1) -> None:
     """
     operands = rewriter.op.operands
     type_ = operands[number].type
-    name = f"vhlo_tools.set_apart {type_}".replace('"', "'")
+    types = [type_, *(each.type for each in unused)]
+    name = f"vhlo_tools.set_apart {', '.join(map(str, types))}".replace('"', "'")
     if rewriter.function(name) is None:
-        rewriter.add_function(f'func.func private @"{name}"(%a: {type_}) -> {type_} {{ return %a : {type_} }}')
+        given = ", ".join(f"%{index}: {each}" for index, each in enumerate(types))
+        rewriter.add_function(f'func.func private @"{name}"({given}) -> {type_} {{ return %0 : {type_} }}')
     held = {"callee": rewriter.attribute(f'@"{name}"'), "mhlo.frontend_attributes": rewriter.attribute(_NOT_INLINED)}
     for _ in range(calls):
-        operands[number] = rewriter.make("func.call", [operands[number]], type_, **held)
+        operands[number] = rewriter.make("func.call", [operands[number], *unused], type_, **held)
 
 
 def _is_of_two_bits(value: Tensor) -> bool:
