@@ -1,12 +1,12 @@
-"""Compare what engines compute of every value of narrow types, and of special values of wide ones, with exact results.
+"""Compare what engines compute of all values of narrow types, and special values of wide ones, with exact results.
 
-One program has all ops of a type of elements: of each value, or of each pair of values. `element_values.toml` says which
-results StableHLO leaves open and lists what ends otherwise than in agreement; anything else makes the exit code 1.
+One program has all ops of a type of elements: of each value, or of each pair of values. `element_values.toml` says what
+StableHLO leaves open, and lists what ends otherwise than right; anything else makes the exit code 1.
 
 Expected are, in exact arithmetic of this module: results of integers, comparisons and bits; results of floats, rounded
 once to nearest, ties to even. Those of `add`, `subtract`, `multiply`, `divide` and `sqrt` are rounded from 64 bits of
-precision, which changes no result of up to 31 bits; for f64 they are numpy's. Transcendental functions may be some units
-in the last place away (`ULP`). A NaN is equal to any other.
+precision, which changes no result of up to 31 bits; for f64 they are numpy's. Transcendental functions may be some
+units in the last place away (`ULP`), complex numbers 8 epsilons of their size. A NaN is equal to any other.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ import json
 import sys
 import time
 import tomllib
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.metadata import version
-from math import prod
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,7 +33,7 @@ from support.element_types import EVERY_TYPE
 from support.raw import RawLibrary
 
 import vhlo_tools as vt
-from vhlo_tools.api import ENGINE_CHOICES, EngineChoice
+from vhlo_tools.api import EngineChoice
 from vhlo_tools.bindings import get_provider
 
 Array = np.ndarray[Any, Any]
@@ -162,6 +161,7 @@ class Element:
             return numbers.astype(self.dtype)
         return self._nearest(numbers)
 
+    @np.errstate(invalid="ignore")
     def _nearest(self, numbers: Array) -> Array:
         unsigned = np.uint8 if self.bits <= 8 else np.uint16
         is_scale = self.name == "f8E8M0FNU"
@@ -183,6 +183,7 @@ class Element:
         result = np.where(of_scale_or_signed, special["nan"], result)
         return result.astype(unsigned).view(self.dtype)
 
+    @np.errstate(invalid="ignore")
     def _special(self) -> dict[str, int]:
         unsigned = np.uint8 if self.bits <= 8 else np.uint16
         every = np.arange(2**self.bits, dtype=unsigned).view(self.dtype).astype(np.float64)
@@ -362,7 +363,8 @@ def ops_of(element: Element) -> Iterator[Op]:
             yield Op(op, binary(op), judge, 2, ulp=ULP.get(op, (0, 0, 0))[at])
         yield Op("is_finite", unary("is_finite"), np.isfinite, result="i1")
         for exponent, mantissa in FORMATS:
-            text = f'"stablehlo.reduce_precision"(%a) <{{exponent_bits = {exponent} : i32, mantissa_bits = {mantissa} : i32}}> : ({{T}}) -> {{R}}'
+            bits = f"exponent_bits = {exponent} : i32, mantissa_bits = {mantissa} : i32"
+            text = f'"stablehlo.reduce_precision"(%a) <{{{bits}}}> : ({{T}}) -> {{R}}'
             yield Op(f"reduce_precision e{exponent}m{mantissa}", text, _reduced(exponent, mantissa))
     elif kind == "complex":
         part = name[8:-1]
@@ -405,8 +407,7 @@ def ops_of(element: Element) -> Iterator[Op]:
     types = {"float": ("FLOAT", "TOTALORDER"), "signed": ("SIGNED",), "complex": ("FLOAT",)}.get(kind, ("UNSIGNED",))
     for of in types:
         for direction, judge in COMPARISONS.items():
-            attributes = f"comparison_direction = #stablehlo<comparison_direction {direction}>, compare_type = #stablehlo<comparison_type {of}>"
-            text = f'"stablehlo.compare"(%a, %b) <{{{attributes}}}> : ({{T}}, {{T}}) -> {{R}}'
+            text = f"stablehlo.compare {direction}, %a, %b, {of} : ({{T}}, {{T}}) -> {{R}}"
             total = (
                 (lambda a, b, judge=judge: judge(_total(element, a), _total(element, b)))
                 if of == "TOTALORDER"
@@ -416,7 +417,7 @@ def ops_of(element: Element) -> Iterator[Op]:
     yield Op("clamp", '"stablehlo.clamp"(%b, %a, %c) : ({T}, {T}, {T}) -> {R}', _clamp, 3)
     yield Op(
         "select",
-        '%p = "stablehlo.compare"(%a, %b) <{comparison_direction = #stablehlo<comparison_direction NE>}> : ({T}, {T}) -> {P}\n{N} = "stablehlo.select"(%p, %a, %c) : ({P}, {T}, {T}) -> {R}',
+        "%p = stablehlo.compare NE, %a, %b : ({T}, {T}) -> {P}\n{N} = stablehlo.select %p, %a, %c : {P}, {R}",
         lambda a, b, c: np.where(a != b, a, c),
         3,
     )
@@ -432,6 +433,96 @@ def ops_of(element: Element) -> Iterator[Op]:
     yield Op(
         "constant", '"stablehlo.constant"() <{value = dense<{VALUES}> : {R}}> : () -> {R}', lambda a: a, of_values=True
     )
+
+
+#: Where reductions start: what changes nothing, if the type has it.
+NEUTRAL: Final = {"add": 0, "multiply": 1, "and": -1, "or": 0, "xor": 0}
+
+
+def ops_of_tensors(element: Element) -> Iterator[Op]:
+    """Reductions of two elements, products of a column and a row, sorts, counts, quantized tensors."""
+    binary = {"float": FLOAT_BINARY, "complex": {}}.get(element.kind, INTEGER_BINARY)
+    product: Judge = np.multiply
+    if element.name == "f64":
+        product = _native(np.multiply)
+        binary = {**FLOAT_BINARY, "add": _native(np.add), "multiply": product}
+    pair = """%p_0 = "stablehlo.reshape"(%a) : ({T}) -> tensor<1x{K}x{E}>
+%p_1 = "stablehlo.reshape"(%b) : ({T}) -> tensor<1x{K}x{E}>
+%p_2 = stablehlo.concatenate %p_0, %p_1, dim = 0 : (tensor<1x{K}x{E}>, tensor<1x{K}x{E}>) -> tensor<2x{K}x{E}>
+"""
+    scalars = "(tensor<{E}>, tensor<{E}>) -> tensor<{E}>"
+    for op in ("add", "multiply", "maximum", "minimum", "and", "or", "xor"):
+        if op not in binary or (element.name == "f8E8M0FNU" and op == "add"):
+            continue
+        if op in NEUTRAL:
+            start = element.rounded(np.array([NEUTRAL[op]]))
+        else:
+            values = element.values()
+            values = values[~np.isnan(values.astype(np.float64))]
+            order = element.order(values)
+            start = values[[int(np.argmin(order) if op == "maximum" else np.argmax(order))]]
+        text = f"""{pair}%p_3 = stablehlo.constant dense<{_literal(element, start)}> : tensor<1x{{E}}>
+%p_4 = "stablehlo.reshape"(%p_3) : (tensor<1x{{E}}>) -> tensor<{{E}}>
+{{N}} = "stablehlo.reduce"(%p_2, %p_4) <{{dimensions = array<i64: 0>}}> ({{
+^bb0(%x: tensor<{{E}}>, %y: tensor<{{E}}>):
+%z = "stablehlo.{op}"(%x, %y) : {scalars}
+"stablehlo.return"(%z) : (tensor<{{E}}>) -> ()
+}}) : (tensor<2x{{K}}x{{E}}>, tensor<{{E}}>) -> {{R}}"""
+        yield Op(f"reduce {op}", text, binary[op], 2)
+    count = len(element.values())
+    dimensions = "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]"
+    yield Op(
+        "dot_general",
+        f"""%p_0 = "stablehlo.reshape"(%u) : (tensor<{count}x{{E}}>) -> tensor<{count}x1x{{E}}>
+%p_1 = "stablehlo.reshape"(%u) : (tensor<{count}x{{E}}>) -> tensor<1x{count}x{{E}}>
+%p_2 = "stablehlo.dot_general"(%p_0, %p_1) <{{dot_dimension_numbers = #stablehlo.dot<{dimensions}>}}>
+  : (tensor<{count}x1x{{E}}>, tensor<1x{count}x{{E}}>) -> tensor<{count}x{count}x{{E}}>
+{{N}} = "stablehlo.reshape"(%p_2) : (tensor<{count}x{count}x{{E}}>) -> {{R}}""",
+        product,
+        2,
+        ulp=8 if element.kind == "complex" else 0,
+    )
+    if element.kind == "complex":
+        return
+    of = {"float": "TOTALORDER", "signed": "SIGNED"}.get(element.kind, "UNSIGNED")
+    yield Op(
+        "sort",
+        f"""{{N}} = "stablehlo.sort"(%a) <{{dimension = 0 : i64, is_stable = true}}> ({{
+^bb0(%x: tensor<{{E}}>, %y: tensor<{{E}}>):
+%z = stablehlo.compare LT, %x, %y, {of} : (tensor<{{E}}>, tensor<{{E}}>) -> tensor<i1>
+"stablehlo.return"(%z) : (tensor<i1>) -> ()
+}}) : ({{T}}) -> {{R}}""",
+        lambda values: values[
+            np.argsort(_total(element, values) if element.kind == "float" else element.order(values))
+        ],
+        of_values=True,
+    )
+    yield Op("iota", '"stablehlo.iota"() <{iota_dimension = 0 : i64}> : () -> {R}', lambda a: np.arange(len(a)))
+    if element.kind == "float" and element.bits > 8:
+        for storage, least, greatest in (
+            ("i4", -8, 7),
+            ("u4", 0, 15),
+            ("i8", -128, 127),
+            ("u8", 0, 255),
+            ("i16", -(2**15), 2**15 - 1),
+        ):
+            quantized = f"tensor<{{K}}x!quant.uniform<{storage}:{{E}}, 0.5:3>>"
+            text = f"""%p_0 = "stablehlo.uniform_quantize"(%a) : ({{T}}) -> {quantized}
+{{N}} = "stablehlo.uniform_dequantize"(%p_0) : ({quantized}) -> {{R}}"""
+            yield Op(f"quantize {storage}", text, _quantized(element, least, greatest))
+        if element.bits >= 32:
+            text = '"stablehlo.complex"(%a, %b) : ({T}, {T}) -> {R}'
+            yield Op("complex", text, lambda a, b: a + 1j * b, 2, f"complex<{element.name}>")
+
+
+def _quantized(element: Element, least: int, greatest: int) -> Judge:
+    """The specification adds the zero point to the quotient in the type of the operand, which rounds the sum."""
+
+    def judge(numbers: Array) -> Array:
+        shifted = element.numbers(element.rounded(numbers / 0.5 + 3))
+        return (np.rint(np.clip(shifted, least, greatest)) - 3) * 0.5
+
+    return judge
 
 
 def _native(function: Any) -> Judge:
@@ -533,8 +624,8 @@ class Case:
         count = len(inputs[self.op.operands > 1])
         kind, result, predicate = (f"tensor<{count}x{each}>" for each in (self.element.name, self.result.name, "i1"))
         text = self.op.text if "{N}" in self.op.text else "{N} = " + self.op.text
-        name = f"%r{number}"
-        for old, new in {"{N}": name, "%p": f"%p{number}", "{T}": kind, "{R}": result, "{P}": predicate}.items():
+        words = {"{N}": f"%r{number}", "%p": f"%p{number}", "{T}": kind, "{R}": result, "{P}": predicate}
+        for old, new in {**words, "{K}": str(count), "{E}": self.element.name}.items():
             text = text.replace(old, new)
         if "{VALUES}" in text:
             text = text.replace("{VALUES}", _literal(self.element, inputs[0]))
@@ -595,10 +686,16 @@ class Outcome:
     element: str
     engine: str
     outcome: str  # ``right``, ``refused`` or ``wrong``
+    values: int  # how many results there are
+    known: str = ""  # why it is not right, if that is listed
     wrong: int = 0  # how many values
-    open: int = 0  # how many values the specification leaves open
+    open: Mapping[str, int] = field(default_factory=dict)  # how many others are not as expected, by the reason listed
     ulp: int = 0  # how far the farthest is, of those that are right
     reason: str = ""  # the first wrong value, or the error
+
+    @property
+    def is_unexpected(self) -> bool:
+        return self.outcome != "right" and not self.known
 
 
 @dataclass(frozen=True)
@@ -650,6 +747,7 @@ VALUES_OF_RULES: Final[dict[str, Callable[[Case, Sequence[Array], Array], Array]
     "below the format": lambda case, values, _: (
         np.abs(case.element.numbers(values[0])) < 2.0 ** (2 - 2 ** (int(case.op.name[18]) - 1))
     ),
+    "next to zero": lambda _, __, expected: np.abs(expected.astype(np.float64)) <= 2.0**-14,
     "least": lambda _, __, expected: expected.astype(np.float64) == 2.0**-127,
     "nan": lambda _, values, __: np.logical_or.reduce([np.isnan(each.astype(np.float64)) for each in values]),
 }
@@ -657,10 +755,11 @@ VALUES_OF_RULES: Final[dict[str, Callable[[Case, Sequence[Array], Array], Array]
 
 @np.errstate(invalid="ignore")
 def judged(case: Case, found: Array | str, inputs: Sequence[Array], engine: str, rules: Sequence[Rule]) -> Outcome:
+    expected = case.expected(inputs)
     names = case.op.name, case.element.name, engine
     if isinstance(found, str):
-        return Outcome(*names, "refused", reason=found)
-    expected = case.expected(inputs)
+        known = next((each.reason for each in rules if each.outcome == "refused" and each.fits(case, engine)), "")
+        return Outcome(*names, "refused", len(expected), known, reason=found)
     values = inputs[:1] if case.op.operands == 1 else inputs[1 : 1 + case.op.operands]
     if case.result.kind == "complex":
         with np.errstate(all="ignore"):
@@ -672,24 +771,34 @@ def judged(case: Case, found: Array | str, inputs: Sequence[Array], engine: str,
         if case.op.ulp and case.result.kind == "float":
             # An approximation of zero may have either sign.
             far = np.where((found == 0) & (expected == 0), 0, far)
-    leaves_open = np.zeros(len(expected), bool)
+    is_wrong = far > case.op.ulp
+    left_open = {}
     for rule in rules:
-        if rule.values and rule.fits(case, engine):
-            leaves_open |= VALUES_OF_RULES[rule.values](case, values, expected)
-    is_wrong = (far > case.op.ulp) & ~leaves_open
-    farthest = max((int(each) for each in far[~leaves_open & ~is_wrong]), default=0)
-    counts = {"wrong": int(is_wrong.sum()), "open": int((leaves_open & (far > case.op.ulp)).sum()), "ulp": farthest}
+        if rule.values and is_wrong.any() and rule.fits(case, engine):
+            is_open = is_wrong & VALUES_OF_RULES[rule.values](case, values, expected)
+            if is_open.any():
+                left_open[rule.reason] = int(is_open.sum())
+            is_wrong &= ~is_open
+    farthest = int(max(far[far <= case.op.ulp], default=0))
+    counts = {"wrong": int(is_wrong.sum()), "open": left_open, "ulp": farthest}
     if not is_wrong.any():
-        return Outcome(*names, "right", **counts)
+        return Outcome(*names, "right", len(expected), **counts)
     at = int(np.argmax(is_wrong))
     operands = ", ".join(str(each[at]) for each in values)
-    return Outcome(*names, "wrong", **counts, reason=f"of {operands}: {found[at]}, expected {expected[at]}")
+    return Outcome(
+        *names, "wrong", len(expected), **counts, reason=f"of {operands}: {found[at]}, expected {expected[at]}"
+    )
 
 
+@cache
 def cases_of(element: Element) -> list[Case]:
     """Of the ops that the verifier takes for the type."""
     inputs = inputs_of(element)
-    return [case for case in (Case(op, element) for op in ops_of(element)) if parsed(program_of([case], inputs))]
+    return [
+        case
+        for case in (Case(op, element) for op in (*ops_of(element), *ops_of_tensors(element)))
+        if parsed(program_of([case], inputs))
+    ]
 
 
 def outcomes(
@@ -713,20 +822,55 @@ def main() -> int:
     options = parser.parse_args()
     engines: tuple[EngineChoice, ...] = tuple(options.engines.split(","))
     rules = read_rules()
-    found = []
+    found: list[Outcome] = []
     for element in options.elements.split(","):
         for engine in engines:
             since = time.monotonic()
             ended = list(outcomes([element], [engine], rules, options.ops.split(",")))
+            counted = Counter(each.outcome for each in ended)
+            print(f"{element} on {engine}: {dict(counted)}, {time.monotonic() - since:.1f} s", flush=True)
             found += ended
-            print(
-                f"{element} on {engine}: {dict(Counter(e.outcome for e in ended))}, {time.monotonic() - since:.1f} s",
-                flush=True,
-            )
-            for each in ended:
-                if each.outcome != "right":
-                    print(f"  {each.op} {each.outcome} {each.wrong or ''} {each.reason[:300]}", flush=True)
-    return 0
+    unexpected = [each for each in found if each.is_unexpected]
+    for each in unexpected:
+        print(
+            f"unexpected: {each.op} of {each.element} on {each.engine} {each.outcome} {each.wrong}: {each.reason[:300]}"
+        )
+    if options.record:
+        options.record.write_text(json.dumps(record(found, engines), indent=1) + "\n")
+    print(f"{len(found)} outcomes; {len(unexpected)} are unexpected")
+    return int(bool(unexpected))
+
+
+def record(found: Sequence[Outcome], engines: Sequence[str]) -> dict[str, Any]:
+    """Return how many ops ended how on each engine, by type, and the causes, with how many ops and values each has."""
+    causes = Counter((each.engine, each.outcome, each.known) for each in found if each.outcome != "right")
+    left_open: Counter[tuple[str, str]] = Counter()
+    for each in found:
+        for reason, count in each.open.items():
+            left_open[each.engine, reason] += count
+    return {
+        "with": {each: f"{PACKAGES[each]} {version(PACKAGES[each])}" for each in engines},
+        "engines": {
+            engine: {
+                "ops": len(of_engine := [each for each in found if each.engine == engine]),
+                "values": sum(each.values for each in of_engine if each.outcome != "refused"),
+                **{word: sum(each.outcome == word for each in of_engine) for word in ("right", "refused", "wrong")},
+            }
+            for engine in engines
+        },
+        "ulp": {
+            op: max(each.ulp for each in found if each.op == op)
+            for op in sorted({each.op for each in found if each.ulp and "complex" not in each.element})
+        },
+        "open": [
+            {"engine": engine, "reason": reason, "values": count}
+            for (engine, reason), count in sorted(left_open.items())
+        ],
+        "causes": [
+            {"engine": engine, "outcome": outcome, "reason": reason, "ops": count}
+            for (engine, outcome, reason), count in sorted(causes.items())
+        ],
+    }
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ _STABLEHLO: Final[Mapping[str, OpTraits]] = {
     # The interpreter and XLA have these as they are.
     **dict.fromkeys(
         (
-            *("abs", "after_all", "cbrt", "count_leading_zeros", "dynamic_iota", "exponential", "imag", "iota"),
+            *("abs", "after_all", "cbrt", "count_leading_zeros", "dynamic_iota", "exponential", "imag"),
             *("is_finite", "not", "real", "sign"),
         ),
         OpTraits(),
@@ -105,7 +105,7 @@ _STABLEHLO: Final[Mapping[str, OpTraits]] = {
     ),
     **dict.fromkeys(
         (
-            *("ceil", "cosine", "floor", "logistic", "negate", "reduce_precision", "round_nearest_afz"),
+            *("ceil", "cosine", "floor", "iota", "logistic", "negate", "reduce_precision", "round_nearest_afz"),
             *("round_nearest_even", "tan", "tanh"),
         ),
         OpTraits(rewritings=("narrow floats",)),
@@ -117,9 +117,8 @@ _STABLEHLO: Final[Mapping[str, OpTraits]] = {
         ("dynamic_broadcast_in_dim", "dynamic_reshape", "pad", "reverse", "transpose"),
         OpTraits(quantized="moved", keeps_domain=True),
     ),
-    **dict.fromkeys(
-        ("log", "log_plus_one", "rsqrt"), OpTraits(rewritings=("narrow floats",), domains={None: "positive"})
-    ),
+    **dict.fromkeys(("log", "rsqrt"), OpTraits(rewritings=("narrow floats",), domains={None: "positive"})),
+    "log_plus_one": OpTraits(rewritings=("narrow floats", "lowering"), domains={None: "positive"}),
     **dict.fromkeys(
         ("shift_left", "shift_right_arithmetic", "shift_right_logical"),
         OpTraits(rewritings=("bounds",), domains={1: "shift"}),
@@ -139,9 +138,9 @@ _STABLEHLO: Final[Mapping[str, OpTraits]] = {
     "concatenate": OpTraits(rewritings=("xla workarounds",), quantized="moved", keeps_domain=True),
     "constant": OpTraits(cost="free"),
     "convert": OpTraits(rewritings=("narrow floats", "xla workarounds"), keeps_domain=True),
-    "convolution": OpTraits(rewritings=("lowering",), cost="convolution"),
+    "convolution": OpTraits(rewritings=("lowering", "narrow floats"), cost="convolution"),
     "divide": OpTraits(rewritings=("lowering", "narrow floats", "bounds"), combines=True, domains={1: "nonzero"}),
-    "dot_general": OpTraits(rewritings=("lowering",), cost="contraction"),
+    "dot_general": OpTraits(rewritings=("lowering", "narrow floats"), cost="contraction"),
     "dynamic_conv": OpTraits(rewritings=("lowering",)),
     "dynamic_gather": OpTraits(rewritings=("lowering",), quantized="moved", domains={1: "index"}),
     "dynamic_pad": OpTraits(quantized="moved"),

@@ -50,7 +50,7 @@ def repeated_integer(value: Any) -> int | None:
     return int(elements.get_splat_value().value) if is_repeated else None
 
 
-# Complex exponentials minus one, whose real part the interpreter computes as a difference of numbers near one
+# Complex exponentials minus one, and logarithms of one more, which the interpreter computes by way of numbers near one
 
 
 def exponential_minus_one(rewriter: Rewriter) -> list[Any] | None:
@@ -63,6 +63,17 @@ def exponential_minus_one(rewriter: Rewriter) -> list[Any] | None:
         real.apply("exponential_minus_one") * imaginary.apply("cosine") - half * half * 2,
         real.apply("exponential") * imaginary.apply("sine"),
     ]
+    return [rewriter.make("stablehlo.complex", [each.value for each in parts], operand.type)]
+
+
+def log_plus_one(rewriter: Rewriter) -> list[Any] | None:
+    (operand,) = tensors(rewriter)
+    if not rewriter.is_complex(operand.type):
+        return None
+    real, imaginary = operand.part("real"), operand.part("imag")
+    size = (operand + 1).part("abs").apply("log")
+    near = (real * (real + 2) + imaginary * imaginary).apply("log_plus_one") * 0.5
+    parts = [select(operand.part("abs").compare("LT", 0.5), near, size), imaginary.apply("atan2", real + 1)]
     return [rewriter.make("stablehlo.complex", [each.value for each in parts], operand.type)]
 
 

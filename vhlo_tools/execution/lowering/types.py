@@ -41,6 +41,8 @@ _GREATEST: Final = {"f4E2M1FN": 6.0, "f6E2M3FN": 7.5, "f6E3M2FN": 28.0}
 #: Powers of two and NaN.
 _SCALE: Final = "f8E8M0FNU"
 _ALSO_OF_16_BITS: Final = ("stablehlo.logistic", "stablehlo.reduce_precision")
+#: Computed from a zero, which one type does not have.
+_SUMS: Final = ("stablehlo.convolution", "stablehlo.dot_general")
 _REWRITTEN: Final = ops_where(lambda traits: "narrow floats" in traits.rewritings)
 _NARROW: Final = re.compile(r"\bf[468]E|xf[468]E|stablehlo[.](logistic|reduce_precision)")
 
@@ -50,11 +52,13 @@ def has_narrow_floats(text: str) -> bool:
 
 
 def _computed(rewriter: Rewriter) -> list[Any] | None:
-    type_ = rewriter.op.results[0].type
-    if not rewriter.is_float(type_, 16 if str(rewriter.op.name) in _ALSO_OF_16_BITS else 8):
+    type_, name = rewriter.op.results[0].type, str(rewriter.op.name)
+    is_kept = name in _SUMS and str(type_.element_type) != _SCALE
+    if is_kept or not rewriter.is_float(type_, 16 if name in _ALSO_OF_16_BITS else 8):
         return None
-    wide = [_widened(each, rewriter.type("f32")) for each in tensors(rewriter)]
-    (value,) = rewriter.make_like([each.value for each in wide], [wide[0].type])
+    single = rewriter.type("f32")
+    wide = [_widened(each, single).value for each in tensors(rewriter)]
+    (value,) = rewriter.make_like(wide, [rewriter.tensor(rewriter.shape(type_), single, type_.encoding)])
     return [_narrowed(Tensor(rewriter, value), type_)]
 
 
