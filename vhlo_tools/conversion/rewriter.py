@@ -119,6 +119,10 @@ class Rewriter:
     def is_integer(self, type_: Any, bits: int | None = None) -> bool:
         return self._is(type_, self._ir.IntegerType) and bits in (None, getattr(type_, "element_type", type_).width)
 
+    def is_float(self, type_: Any, bits: int = 64) -> bool:
+        """Of at most so many bits."""
+        return self._is(type_, self._ir.FloatType) and getattr(type_, "element_type", type_).width <= bits
+
     def is_number(self, type_: Any) -> bool:
         return self._is(type_, self._ir.IntegerType | self._ir.FloatType)
 

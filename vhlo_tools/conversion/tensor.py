@@ -103,7 +103,7 @@ class Tensor:
         return self if type_ == self.type else self._made("bitcast_convert", [self.value], type_)
 
     def part(self, name: str) -> Tensor:
-        """``name`` is ``real`` or ``imag``; a tensor that is not complex is returned itself."""
+        """``name`` is ``real``, ``imag`` or ``abs``; a tensor that is not complex is returned itself."""
         if not self.rewriter.is_complex(self.type):
             return self
         type_ = self.rewriter.tensor(self.rewriter.shape(self.type), self.element.element_type)

@@ -22,7 +22,7 @@ from vhlo_tools.records import dataclass
 ReferenceSupport = Literal["evaluated", "lowered", "host", "devices", "legalized", "unsupported"]
 
 #: The sets of patterns that rewrite ops: for ops that the interpreter lacks or crashes on, for bounds of dimensions,
-#: for floats of four and six bits, and for ops that XLA compiles incorrectly.
+#: for floats of up to eight bits, and for ops that XLA compiles incorrectly.
 Rewriting = Literal["lowering", "bounds", "narrow floats", "xla workarounds"]
 
 #: The attribute that specifies the groups of devices.
@@ -71,21 +71,24 @@ _STABLEHLO: Final[Mapping[str, OpTraits]] = {
     # The interpreter and XLA have these as they are.
     **dict.fromkeys(
         (
-            *("abs", "after_all", "cbrt", "cosine", "count_leading_zeros", "dynamic_iota", "exponential"),
-            *("exponential_minus_one", "imag", "iota", "is_finite", "logistic", "negate", "not", "popcnt", "real"),
-            *("reduce_precision", "sign", "sine", "tanh"),
+            *("abs", "after_all", "cbrt", "count_leading_zeros", "dynamic_iota", "exponential", "imag"),
+            *("is_finite", "not", "real", "sign"),
         ),
         OpTraits(),
     ),
-    **dict.fromkeys(
-        ("add", "and", "maximum", "minimum", "multiply", "or", "subtract", "xor"),
-        OpTraits(rewritings=("bounds",), combines=True),
-    ),
+    **dict.fromkeys(("add", "and", "multiply", "or", "xor"), OpTraits(rewritings=("bounds",), combines=True)),
+    **dict.fromkeys(("maximum", "minimum"), OpTraits(rewritings=("bounds", "xla workarounds"), combines=True)),
+    "subtract": OpTraits(rewritings=("narrow floats", "bounds"), combines=True),
     **dict.fromkeys(
         ("all_reduce", "collective_reduce", "reduce_scatter"), OpTraits(reference="devices", groups="replica_groups")
     ),
     **dict.fromkeys(("async_done", "async_start", "custom_call"), OpTraits(reference="host")),
-    **dict.fromkeys(("atan2", "clamp", "complex"), OpTraits(rewritings=("bounds",))),
+    "clamp": OpTraits(rewritings=("bounds", "xla workarounds")),
+    "complex": OpTraits(rewritings=("bounds",)),
+    "exponential_minus_one": OpTraits(rewritings=("lowering",)),
+    "popcnt": OpTraits(rewritings=("xla workarounds",)),
+    "sine": OpTraits(rewritings=("narrow floats", "xla workarounds")),
+    "atan2": OpTraits(rewritings=("narrow floats", "bounds")),
     **dict.fromkeys(
         (
             *("batch_norm_grad", "batch_norm_inference", "batch_norm_training", "broadcast", "create_token", "dot"),
@@ -101,7 +104,11 @@ _STABLEHLO: Final[Mapping[str, OpTraits]] = {
         OpTraits(rewritings=("bounds",), quantized="moved", keeps_domain=True),
     ),
     **dict.fromkeys(
-        ("ceil", "floor", "round_nearest_afz", "round_nearest_even", "tan"), OpTraits(rewritings=("narrow floats",))
+        (
+            *("ceil", "cosine", "floor", "iota", "logistic", "negate", "reduce_precision", "round_nearest_afz"),
+            *("round_nearest_even", "tan", "tanh"),
+        ),
+        OpTraits(rewritings=("narrow floats",)),
     ),
     **dict.fromkeys(
         ("compute_reshape_shape", "cross-replica-sum", "cstr_reshapable", "trace"), OpTraits(reference="unsupported")
@@ -110,9 +117,8 @@ _STABLEHLO: Final[Mapping[str, OpTraits]] = {
         ("dynamic_broadcast_in_dim", "dynamic_reshape", "pad", "reverse", "transpose"),
         OpTraits(quantized="moved", keeps_domain=True),
     ),
-    **dict.fromkeys(
-        ("log", "log_plus_one", "rsqrt"), OpTraits(rewritings=("narrow floats",), domains={None: "positive"})
-    ),
+    **dict.fromkeys(("log", "rsqrt"), OpTraits(rewritings=("narrow floats",), domains={None: "positive"})),
+    "log_plus_one": OpTraits(rewritings=("narrow floats", "lowering"), domains={None: "positive"}),
     **dict.fromkeys(
         ("shift_left", "shift_right_arithmetic", "shift_right_logical"),
         OpTraits(rewritings=("bounds",), domains={1: "shift"}),
@@ -127,16 +133,16 @@ _STABLEHLO: Final[Mapping[str, OpTraits]] = {
     "cholesky": OpTraits(reference="lowered", rewritings=("lowering",), domains={None: "definite"}),
     "collective_broadcast": OpTraits(reference="devices", xla_gap=_NOT_IN_XLA, groups="replica_groups", one_axis=True),
     "collective_permute": OpTraits(reference="devices", groups="source_target_pairs", one_axis=True),
-    "compare": OpTraits(rewritings=("lowering", "bounds")),
+    "compare": OpTraits(rewritings=("lowering", "bounds", "xla workarounds")),
     "composite": OpTraits(may_hold_host_ops=True, quantized="passed on", cost="callee"),
     "concatenate": OpTraits(rewritings=("xla workarounds",), quantized="moved", keeps_domain=True),
     "constant": OpTraits(cost="free"),
-    "convert": OpTraits(rewritings=("narrow floats",), keeps_domain=True),
-    "convolution": OpTraits(rewritings=("lowering",), cost="convolution"),
+    "convert": OpTraits(rewritings=("narrow floats", "xla workarounds"), keeps_domain=True),
+    "convolution": OpTraits(rewritings=("lowering", "narrow floats"), cost="convolution"),
     "divide": OpTraits(
         rewritings=("lowering", "narrow floats", "bounds", "xla workarounds"), combines=True, domains={1: "nonzero"}
     ),
-    "dot_general": OpTraits(rewritings=("lowering",), cost="contraction"),
+    "dot_general": OpTraits(rewritings=("lowering", "narrow floats"), cost="contraction"),
     "dynamic_conv": OpTraits(rewritings=("lowering",)),
     "dynamic_gather": OpTraits(rewritings=("lowering",), quantized="moved", domains={1: "index"}),
     "dynamic_pad": OpTraits(quantized="moved"),
@@ -152,7 +158,9 @@ _STABLEHLO: Final[Mapping[str, OpTraits]] = {
     "map": OpTraits(may_hold_host_ops=True, quantized="passed on"),
     "outfeed": OpTraits(reference="devices", xla_gap=_NEVER_TAKEN),
     "partition_id": OpTraits(reference="devices"),
-    "power": OpTraits(rewritings=("narrow floats", "bounds"), combines=True, domains={0: "positive"}),
+    "power": OpTraits(
+        rewritings=("narrow floats", "bounds", "xla workarounds"), combines=True, domains={0: "positive"}
+    ),
     "real_dynamic_slice": OpTraits(reference="lowered", rewritings=("lowering",), quantized="moved", keeps_domain=True),
     "recv": OpTraits(reference="devices", xla_gap=_NOT_IN_XLA, groups="source_target_pairs", one_axis=True),
     "reduce": OpTraits(may_hold_host_ops=True, quantized="passed on", cost="operands"),
@@ -169,7 +177,7 @@ _STABLEHLO: Final[Mapping[str, OpTraits]] = {
     "send": OpTraits(reference="devices", xla_gap=_NOT_IN_XLA, groups="source_target_pairs", one_axis=True),
     "set_dimension_size": OpTraits(reference="lowered", rewritings=("bounds",)),
     "sort": OpTraits(rewritings=("xla workarounds",), quantized="passed on", cost="sort"),
-    "sqrt": OpTraits(domains={None: "positive"}),
+    "sqrt": OpTraits(rewritings=("xla workarounds",), domains={None: "positive"}),
     "triangular_solve": OpTraits(rewritings=("lowering",), domains={0: "definite"}),
     "uniform_dequantize": OpTraits(reference="lowered"),
     "uniform_quantize": OpTraits(reference="lowered"),

@@ -35,40 +35,91 @@ def remainder(rewriter: Rewriter) -> list[Any] | None:
 
 def _may_fail(rewriter: Rewriter) -> bool:
     divisor = rewriter.op.operands[1]
-    return rewriter.is_integer(divisor.type) and not _is_never_zero(divisor)
+    return rewriter.is_integer(divisor.type) and repeated_integer(divisor) in (None, 0)
 
 
-def _is_never_zero(value: Any) -> bool:
+def repeated_integer(value: Any) -> int | None:
+    """That all elements are, if the program says so."""
     owner = value.owner
     while str(getattr(owner, "name", None)) == "stablehlo.broadcast_in_dim":
         owner = owner.operands[0].owner
     if str(getattr(owner, "name", None)) != "stablehlo.constant":
-        return False
+        return None
     elements = owner.attributes["value"]
-    return class_of(elements) == "DenseIntElementsAttr" and elements.is_splat and elements.get_splat_value().value != 0
+    is_repeated = class_of(elements) == "DenseIntElementsAttr" and elements.is_splat
+    return int(elements.get_splat_value().value) if is_repeated else None
+
+
+# Complex exponentials minus one, and logarithms of one more, which the interpreter computes by way of numbers near one
+
+
+def exponential_minus_one(rewriter: Rewriter) -> list[Any] | None:
+    (operand,) = tensors(rewriter)
+    if not rewriter.is_complex(operand.type):
+        return None
+    real, imaginary = operand.part("real"), operand.part("imag")
+    half = (imaginary * 0.5).apply("sine")
+    parts = [
+        real.apply("exponential_minus_one") * imaginary.apply("cosine") - half * half * 2,
+        real.apply("exponential") * imaginary.apply("sine"),
+    ]
+    return [rewriter.make("stablehlo.complex", [each.value for each in parts], operand.type)]
+
+
+def log_plus_one(rewriter: Rewriter) -> list[Any] | None:
+    (operand,) = tensors(rewriter)
+    if not rewriter.is_complex(operand.type):
+        return None
+    real, imaginary = operand.part("real"), operand.part("imag")
+    size = (operand + 1).part("abs").apply("log")
+    near = (real * (real + 2) + imaginary * imaginary).apply("log_plus_one") * 0.5
+    parts = [select(operand.part("abs").compare("LT", 0.5), near, size), imaginary.apply("atan2", real + 1)]
+    return [rewriter.make("stablehlo.complex", [each.value for each in parts], operand.type)]
 
 
 # Comparisons of floats by ``totalOrder``, which the interpreter treats as comparisons of numbers
 #
 # In this order every NaN is next to the infinity of its sign, and a negative zero comes before a positive one. It is
 # the order of the bits as integers, if those of negative floats are inverted except the sign. Sorting relies on it.
+# Complex numbers, which the specification orders by their parts, crash the interpreter.
 # Source: the specification of StableHLO, ``compare``; ``xla/hlo/transforms/expanders/comparison_expander.cc`` in
 # openxla/xla.
 
 
 def compare(rewriter: Rewriter) -> list[Any] | None:
     attributes = rewriter.op.attributes
+    direction = str(attributes["comparison_direction"]).removeprefix("#stablehlo<comparison_direction ")[:2]
+    one, other = tensors(rewriter)
+    if rewriter.is_complex(one.type) and direction not in ("EQ", "NE"):
+        return [compared_by_parts(direction, one, other).value]
     if "compare_type" not in attributes or str(attributes["compare_type"]) != "#stablehlo<comparison_type TOTALORDER>":
         return None
-    one, other = (_place(each) for each in tensors(rewriter))
-    direction = str(attributes["comparison_direction"]).removeprefix("#stablehlo<comparison_direction ")
-    return [one.compare(direction.removesuffix(">"), other).value]
+    return [_place(one).compare(direction, _place(other)).value]
+
+
+def compared_by_parts(direction: str, one: Tensor, other: Tensor) -> Tensor:
+    """Complex numbers, by their imaginary parts where the real ones are equal."""
+    parts = [[each.part(name) for each in (one, other)] for name in ("real", "imag")]
+    (real, of_other), (imaginary, other_imaginary) = parts
+    is_equal, is_before = real.compare("EQ", of_other), real.compare(f"{direction[0]}T", of_other)
+    return select(is_equal, imaginary.compare(direction, other_imaginary), is_before)
 
 
 def _place(floats: Tensor) -> Tensor:
+    rewriter, name = floats.rewriter, str(floats.element)
+    if name.startswith("f6E"):
+        # No integers have these bits.
+        floats = floats.convert(rewriter.type("f32"))
     width = floats.element.width
-    bits = floats.bits(floats.rewriter.integer(width))
-    return select(bits.compare("LT", 0), bits ^ (2 ** (width - 1) - 1), bits)
+    if name.endswith("FNU"):
+        return floats.bits(rewriter.integer(width, unsigned=True))
+    bits = floats.bits(rewriter.integer(width))
+    least = -(2 ** (width - 1))
+    inverted = bits ^ ~least
+    if name.endswith("UZ"):
+        # NaN, of which there is one, has the bits of a negative zero.
+        inverted = select(bits.compare("EQ", least), least, inverted + 1)
+    return select(bits.compare("LT", 0), inverted, bits)
 
 
 # Convolutions whose results are of another type than their operands, such as ``i8`` to ``i32``, or in another order

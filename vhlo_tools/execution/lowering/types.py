@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
+from math import nan
 from typing import Any, Final
 
 from vhlo_tools.bindings import ModuleOp, Operation, Provider
@@ -27,45 +29,68 @@ from vhlo_tools.execution.op_traits import ops_where
 from vhlo_tools.execution.probes import is_instrumentation
 from vhlo_tools.records import dataclass
 
-# Floats of four and six bits, which have no infinity and no NaN: computed in f32 if either may occur
+# Floats of up to eight bits: computed in f32, and rounded once
 #
-# Measured: the interpreter converts an infinity to zero, where XLA on a CPU and ml_dtypes return the greatest number,
-# and rounding of f6E2M3FN yields zero. A NaN becomes minus zero, as in XLA and ml_dtypes.
+# Measured over all values: the interpreter rounds after each step of logistic, whose powers overflow, and changes bits
+# in reduce_precision as if each type had infinities and no subnormal numbers (both for floats of 16 bits too); ceil,
+# floor and round_nearest_* make NaN of f8E3M4; an infinity becomes a zero of f4E2M1FN, f6E2M3FN and f6E3M2FN, where XLA
+# on a CPU and ml_dtypes return the greatest number, and a NaN becomes minus zero; and f8E8M0FNU has a number in place
+# of zero, of negative numbers and, where it is converted, of NaN.
 
 _GREATEST: Final = {"f4E2M1FN": 6.0, "f6E2M3FN": 7.5, "f6E3M2FN": 28.0}
+#: Powers of two and NaN.
+_SCALE: Final = "f8E8M0FNU"
+_ALSO_OF_16_BITS: Final = ("stablehlo.logistic", "stablehlo.reduce_precision")
+#: Computed from a zero, which one type does not have.
+_SUMS: Final = ("stablehlo.convolution", "stablehlo.dot_general")
 _REWRITTEN: Final = ops_where(lambda traits: "narrow floats" in traits.rewritings)
+_NARROW: Final = re.compile(r"\bf[468]E|xf[468]E|stablehlo[.](logistic|reduce_precision)")
 
 
 def has_narrow_floats(text: str) -> bool:
-    return any(element in text for element in _GREATEST)
+    return _NARROW.search(text) is not None
 
 
 def _computed(rewriter: Rewriter) -> list[Any] | None:
-    type_ = rewriter.op.results[0].type
-    if str(type_.element_type) not in _GREATEST:
+    type_, name = rewriter.op.results[0].type, str(rewriter.op.name)
+    is_kept = name in _SUMS and str(type_.element_type) != _SCALE
+    if is_kept or not rewriter.is_float(type_, 16 if name in _ALSO_OF_16_BITS else 8):
         return None
-    wide = [each.convert(rewriter.type("f32")) for each in tensors(rewriter)]
-    (value,) = rewriter.make_like([each.value for each in wide], [wide[0].type])
+    single = rewriter.type("f32")
+    wide = [_widened(each, single).value for each in tensors(rewriter)]
+    (value,) = rewriter.make_like(wide, [rewriter.tensor(rewriter.shape(type_), single, type_.encoding)])
     return [_narrowed(Tensor(rewriter, value), type_)]
 
 
 def _converted(rewriter: Rewriter) -> list[Any] | None:
     (value,) = tensors(rewriter)
     type_ = rewriter.op.results[0].type
-    has_infinities = not (
-        rewriter.is_integer(value.element) or rewriter.is_complex(value.element) or str(value.element) in _GREATEST
-    )
-    if str(type_.element_type) not in _GREATEST or not has_infinities:
-        return None
-    return [_narrowed(value, type_)]
+    has_infinities = rewriter.is_float(value.type) and str(value.element) not in _GREATEST
+    if str(type_.element_type) == _SCALE or (str(type_.element_type) in _GREATEST and has_infinities):
+        return [_narrowed(value, type_)]
+    if str(value.element) == _SCALE and rewriter.is_float(type_):
+        return [_widened(value, type_.element_type).value]
+    return None
+
+
+def _widened(value: Tensor, element: Any) -> Tensor:
+    wide = value.convert(element)
+    return select(value.compare("EQ", value), wide, nan) if str(value.element) == _SCALE else wide
 
 
 def _narrowed(value: Tensor, type_: Any) -> Any:
-    """Via f64, which represents all numbers of the operand."""
-    wide = value.convert(value.rewriter.type("f64"))
-    greatest = _GREATEST[str(type_.element_type)]
+    element = type_.element_type
+    if str(element) == _SCALE:
+        if value.rewriter.is_integer(value.type, 1):
+            value = value.convert(value.rewriter.type("f32"))
+        return select(value.compare("GT", 0), value.convert(element), nan).value
+    greatest = _GREATEST.get(str(element))
+    if greatest is None:
+        return value.convert(element).value
+    # f64 represents all numbers of the operand.
+    wide = _widened(value, value.rewriter.type("f64"))
     number = select(wide.compare("EQ", wide), wide, -0.0)
-    return number.apply("minimum", greatest).apply("maximum", -greatest).convert(type_.element_type).value
+    return number.apply("minimum", greatest).apply("maximum", -greatest).convert(element).value
 
 
 NARROW_FLOAT_PATTERNS: Final = patterns_of(

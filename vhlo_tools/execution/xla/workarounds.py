@@ -6,13 +6,26 @@ one. Reproducers are in ``docs/upstream-findings.md``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from vhlo_tools.bindings import named_attributes
-from vhlo_tools.conversion import Rewriter, Tensor, dimension_numbers, dimension_numbers_text, patterns_of, tensors
+from vhlo_tools.conversion import (
+    Rewriter,
+    Tensor,
+    dimension_numbers,
+    dimension_numbers_text,
+    patterns_of,
+    select,
+    tensors,
+)
+from vhlo_tools.execution.lowering.arithmetic import compared_by_parts, repeated_integer
 from vhlo_tools.execution.lowering.indexing import signed, signed_from
 
+#: The bits of f32 that conversions to types drop, to which XLA converts wider numbers by way of f32.
+_ROUNDED_TWICE: Final = {"bf16": 16, "f8E8M0FNU": 23}
+#: The bits of exponents that XLA uses.
+_EXPONENT_BITS: Final = 6
 #: With this attribute XLA does not inline a call.
 _NOT_INLINED: Final = '{inlineable = "false"}'
 _LOOKED_THROUGH: Final = frozenset({"broadcast_in_dim", "convert", "reshape", "transpose"})
@@ -114,6 +127,123 @@ def _scatter(rewriter: Rewriter) -> list[Any] | None:
     return [rewriter.reshape(each, shape[:-1]) for each in results]
 
 
+# Numbers that XLA computes incorrectly, measured over all values of narrow types and special ones of wider types
+
+
+def _compare(rewriter: Rewriter) -> list[Any] | None:
+    """XLA compares the real parts of complex numbers only."""
+    one, other = tensors(rewriter)
+    direction = str(rewriter.op.attributes["comparison_direction"]).removeprefix("#stablehlo<comparison_direction ")[:2]
+    if not rewriter.is_complex(one.type) or direction in ("EQ", "NE"):
+        return None
+    return [compared_by_parts(direction, one, other).value]
+
+
+def _maximum(rewriter: Rewriter) -> list[Any] | None:
+    one, other = tensors(rewriter)
+    return [_first("GE", one, other).value] if rewriter.is_complex(one.type) else None
+
+
+def _minimum(rewriter: Rewriter) -> list[Any] | None:
+    one, other = tensors(rewriter)
+    return [_first("LE", one, other).value] if rewriter.is_complex(one.type) else None
+
+
+def _clamp(rewriter: Rewriter) -> list[Any] | None:
+    least, operand, greatest = tensors(rewriter)
+    if not rewriter.is_complex(operand.type):
+        return None
+    least, greatest = (each if each.shape else each.broadcast(operand.shape) for each in (least, greatest))
+    return [_first("LE", _first("GE", operand, least), greatest).value]
+
+
+def _first(direction: str, one: Tensor, other: Tensor) -> Tensor:
+    return select(compared_by_parts(direction, one, other), one, other)
+
+
+def _convert(rewriter: Rewriter) -> list[Any] | None:
+    """XLA takes integers for the greatest where they are above 3, from f4E2M1FN; and rounds twice, by way of f32.
+
+    Halfway between two numbers of the result, f32 is moved towards the operand.
+    """
+    (value,) = tensors(rewriter)
+    element = rewriter.op.results[0].type.element_type
+    single = value.convert(rewriter.type("f32")) if str(element) in _ROUNDED_TWICE or _is_of_four_bits(value) else value
+    if _is_of_four_bits(value) and rewriter.is_integer(element):
+        return [single.convert(element).value]
+    is_exact = value.element.width < 32 if rewriter.is_integer(value.type) else str(value.element) != "f64"
+    dropped = _ROUNDED_TWICE.get(str(element))
+    if dropped is None or is_exact or (rewriter.is_float(value.type) and str(element) != "bf16"):
+        return None
+    bits = single.bits(rewriter.integer(32))
+    is_halfway = (bits & (2**dropped - 1)).compare("EQ", 2 ** (dropped - 1))
+    # Elsewhere the number may be outside the integers of the operand.
+    middle = select(is_halfway, single, 0).convert(value.element)
+    is_above, is_below = (value.compare(each, middle).convert(bits.element) for each in ("GT", "LT"))
+    towards = select(bits.compare("LT", 0), is_below - is_above, is_above - is_below)
+    return [select(is_halfway, bits + towards, bits).bits(single.element).convert(element).value]
+
+
+def _popcnt(rewriter: Rewriter) -> list[Any] | None:
+    """XLA counts the bits that extend a sign."""
+    (value,) = tensors(rewriter)
+    if not rewriter.is_integer(value.type, 4):
+        return None
+    byte = value.convert(rewriter.integer(8)) & 15
+    return [byte.apply("popcnt").convert(value.element).value]
+
+
+def _power(rewriter: Rewriter) -> list[Any] | None:
+    """XLA ignores all but six bits of integer exponents, and of bf16 that a power of one is one."""
+    base, exponent = tensors(rewriter)
+    if not rewriter.is_integer(base.type):
+        return _in_f32("bf16")(rewriter)
+    width = base.element.width
+    if width <= _EXPONENT_BITS or 0 <= (repeated_integer(exponent.value) or -1) < 2**_EXPONENT_BITS:
+        return None
+    signless = exponent.bits(rewriter.integer(width, unsigned=True))
+    power = None
+    squares = base
+    for shift in range(0, width, _EXPONENT_BITS):
+        digit = ((signless >> shift) & (2**_EXPONENT_BITS - 1)).bits(base.element)
+        factor = squares.apply("power", digit)
+        power = factor if power is None else power * factor
+        for _ in range(_EXPONENT_BITS):
+            squares = squares * squares
+    return [select(exponent.compare("LT", 0), base.apply("power", exponent), power).value]
+
+
+def _sine(rewriter: Rewriter) -> list[Any] | None:
+    """XLA computes the hyperbolic sine in that of a complex number as a difference of numbers near one."""
+    (operand,) = tensors(rewriter)
+    if not rewriter.is_complex(operand.type):
+        return None
+    real, imaginary = operand.part("real"), operand.part("imag")
+    opposite = imaginary.apply("negate")
+    hyperbolic = [
+        (imaginary.apply("exponential") + opposite.apply("exponential")) * 0.5,
+        (imaginary.apply("exponential_minus_one") - opposite.apply("exponential_minus_one")) * 0.5,
+    ]
+    parts = [real.apply(name) * each for name, each in zip(("sine", "cosine"), hyperbolic, strict=True)]
+    return [rewriter.make("stablehlo.complex", [each.value for each in parts], operand.type)]
+
+
+def _in_f32(element: str) -> Callable[[Rewriter], list[Any] | None]:
+    def build(rewriter: Rewriter) -> list[Any] | None:
+        operands = tensors(rewriter)
+        if str(operands[0].element) != element:
+            return None
+        wide = [each.convert(rewriter.type("f32")) for each in operands]
+        (value,) = rewriter.make_like([each.value for each in wide], [wide[0].type])
+        return [rewriter.convert(value, operands[0].element)]
+
+    return build
+
+
+def _is_of_four_bits(value: Tensor) -> bool:
+    return str(value.element) == "f4E2M1FN"
+
+
 def _set_apart(rewriter: Rewriter, number: int, calls: int = 1, unused: Sequence[Any] = ()) -> None:
     """XLA does not inline the calls, and so fuses the op with nothing that computes the operand.
 
@@ -150,12 +280,22 @@ WORKAROUNDS: Final = patterns_of(
     {
         "stablehlo.all_gather": _one_by_one,
         "stablehlo.all_to_all": _one_by_one,
+        "stablehlo.clamp": _clamp,
+        "stablehlo.compare": _compare,
         "stablehlo.concatenate": _concatenate,
+        "stablehlo.convert": _convert,
         "stablehlo.divide": _divide,
         "stablehlo.dynamic_update_slice": _dynamic_update_slice,
+        "stablehlo.maximum": _maximum,
+        "stablehlo.minimum": _minimum,
+        "stablehlo.popcnt": _popcnt,
+        "stablehlo.power": _power,
         "stablehlo.rng_bit_generator": _rng_bit_generator,
         "stablehlo.scatter": _scatter,
+        "stablehlo.sine": _sine,
         "stablehlo.sort": _sort,
+        # By way of f16, it rounds twice.
+        "stablehlo.sqrt": _in_f32("f8E3M4"),
     },
     required=True,
 )
