@@ -92,6 +92,11 @@ def bits_of(value: Value) -> Array:
     return np.asarray(value.wide.astype(np.uint64) & mask)
 
 
+def half_away(wide: Array) -> Array:
+    size = np.abs(wide)
+    return np.asarray(np.copysign(np.floor(size) + (size % 1 >= 0.5), wide))
+
+
 UNARY: Final[dict[str, Elementwise]] = {
     "abs": Elementwise((*SIGNED, *FLOATING), np.abs, signs=True),
     "ceil": Elementwise(FLOATING, np.ceil, signs=True),
@@ -99,9 +104,7 @@ UNARY: Final[dict[str, Elementwise]] = {
     "negate": Elementwise((*INTEGERS, *FLOATING, *COMPLEX), np.negative),
     "not": Elementwise((*INTEGERS, "i1"), np.invert),
     "optimization_barrier": Elementwise(EVERY, np.array, signs=True),
-    "round_nearest_afz": Elementwise(
-        FLOATING, lambda a: np.copysign(np.floor(np.abs(a)) + (np.abs(a) % 1 >= 0.5), a), signs=True
-    ),
+    "round_nearest_afz": Elementwise(FLOATING, half_away, signs=True),
     "round_nearest_even": Elementwise(FLOATING, np.round, signs=True),
     "sign": Elementwise((*SIGNED, *FLOATING), np.sign),
     "sqrt": Elementwise(("f32", "f64"), np.sqrt, lambda a: a >= 0),
