@@ -8,7 +8,7 @@ import vhlo_tools as vt
 from vhlo_tools.execution import EngineName
 from vhlo_tools.verification import EngineDivergence, engine_alone, find_engine_divergence
 
-ENGINES: tuple[EngineName, ...] = ("reference", "xla")
+ENGINES: tuple[EngineName, EngineName] = ("reference", "xla")
 F32 = "tensor<4xf32>"
 #: The interpreter rounds it otherwise than XLA, which the default tolerance lets pass.
 TANH = f"func.func @main(%a: {F32}) -> {F32} {{ %0 = stablehlo.tanh %a : {F32}\n return %0 : {F32} }}"

@@ -14,6 +14,7 @@ from support.corpus import EXAMPLES
 import vhlo_tools as vt
 from vhlo_tools.aliasing import Array, Declared, Opaque, Signature
 from vhlo_tools.cli.main import main
+from vhlo_tools.verification import Divergence
 from vhlo_tools.verification.rounds import compare_outputs, verify_executables
 
 F = "tensor<4xf32>"
@@ -140,7 +141,7 @@ def test_handlers_compute_the_custom_calls_of_both(tmp_path: Path, monkeypatch: 
     plain = program("stablehlo.add %a, %a")
     assert vt.verify(call, plain, handlers={"f": lambda _, a: a + a}).passed
     report = vt.verify(call, plain, handlers={"f": lambda _, a: a * 3}, bisect=True)
-    assert report.divergence is not None
+    assert isinstance(report.divergence, Divergence)
     assert report.divergence.before.op == "stablehlo.custom_call"
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))

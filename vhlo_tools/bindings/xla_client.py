@@ -103,7 +103,7 @@ JUDGE_OPTIONS: Final[Mapping[str, JudgeOption]] = {
     ),
     "xla_disable_hlo_passes": JudgeOption(
         "algsimp",
-        "XLA computes with floats as they are, and not as with real numbers; steps of training take some 2 times as long",
+        "XLA computes with floats as they are, and not as with real numbers; steps of training take twice as long",
         ("xla-constant-reassociation",),
         until="0.12",
     ),

@@ -164,7 +164,7 @@ _STABLEHLO: Final[Mapping[str, OpTraits]] = {
     "real_dynamic_slice": OpTraits(reference="lowered", rewritings=("lowering",), quantized="moved", keeps_domain=True),
     "recv": OpTraits(reference="devices", xla_gap=_NOT_IN_XLA, groups="source_target_pairs", one_axis=True),
     "reduce": OpTraits(may_hold_host_ops=True, quantized="passed on", cost="operands"),
-    "reduce_window": OpTraits(quantized="passed on", cost="window"),
+    "reduce_window": OpTraits(rewritings=("xla workarounds",), quantized="passed on", cost="window"),
     "remainder": OpTraits(rewritings=("lowering", "narrow floats", "bounds"), domains={1: "nonzero"}),
     "replica_id": OpTraits(reference="devices"),
     "return": OpTraits(quantized="passed on", cost="free"),

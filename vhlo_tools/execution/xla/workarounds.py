@@ -6,8 +6,10 @@ one. Reproducers are in ``docs/upstream-findings.md``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
+
+import numpy as np
 
 from vhlo_tools.bindings import named_attributes
 from vhlo_tools.conversion import (
@@ -83,6 +85,44 @@ def is_quotient(value: Any) -> bool:
     made: Any = value.owner
     name = str(getattr(made, "name", "")).partition(".")[2]
     return name == "divide" or (name in _LOOKED_THROUGH and is_quotient(made.operands[0]))
+
+
+def _reduce_window(rewriter: Rewriter) -> list[Any] | None:
+    """XLA aborts on windows of one element with negative padding; the operands are padded before.
+
+    Source: the specification of StableHLO, ``reduce_window``, defines the op by such a ``pad``.
+    """
+    op = rewriter.op
+    padding = np.asarray(op.attributes["padding"]) if "padding" in op.attributes else np.zeros(0)
+    if not (padding < 0).any():
+        return None
+    dilations = rewriter.numbers("base_dilations") or [1] * len(padding)
+    edges = {
+        "edge_padding_low": padding[:, 0],
+        "edge_padding_high": padding[:, 1],
+        "interior_padding": [int(each or 1) - 1 for each in dilations],
+    }
+    attributes = {name: rewriter.integers([int(each) for each in values]) for name, values in edges.items()}
+    count = len(op.operands) // 2
+    padded = [
+        rewriter.make("stablehlo.pad", [value, initial], _padded(rewriter, value.type, edges), **attributes)
+        for value, initial in zip(list(op.operands)[:count], list(op.operands)[count:], strict=True)
+    ]
+    ones = rewriter.integers([1] * len(padding))
+    return rewriter.make_like(
+        [*padded, *list(op.operands)[count:]],
+        [each.type for each in op.results],
+        base_dilations=ones,
+        padding=rewriter.rows([[0, 0]] * len(padding)),
+    )
+
+
+def _padded(rewriter: Rewriter, type_: Any, edges: Mapping[str, Sequence[int]]) -> Any:
+    sizes = [
+        max(0, low + high + (size + max(size - 1, 0) * inner))
+        for size, low, high, inner in zip(rewriter.static(type_), *map(list, edges.values()), strict=True)
+    ]
+    return rewriter.tensor(sizes, type_.element_type)
 
 
 def _sort(rewriter: Rewriter) -> None:
@@ -290,6 +330,7 @@ WORKAROUNDS: Final = patterns_of(
         "stablehlo.minimum": _minimum,
         "stablehlo.popcnt": _popcnt,
         "stablehlo.power": _power,
+        "stablehlo.reduce_window": _reduce_window,
         "stablehlo.rng_bit_generator": _rng_bit_generator,
         "stablehlo.scatter": _scatter,
         "stablehlo.sine": _sine,
