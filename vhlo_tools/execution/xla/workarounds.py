@@ -185,14 +185,12 @@ def _power(rewriter: Rewriter) -> list[Any] | None:
     if width <= _EXPONENT_BITS or 0 <= (repeated_integer(exponent.value) or -1) < 2**_EXPONENT_BITS:
         return None
     signless = exponent.bits(rewriter.integer(width, unsigned=True))
-    power = None
-    squares = base
+    power, squares = base.apply("power", 0), base
     for shift in range(0, width, _EXPONENT_BITS):
         digit = ((signless >> shift) & (2**_EXPONENT_BITS - 1)).bits(base.element)
-        factor = squares.apply("power", digit)
-        power = factor if power is None else power * factor
+        power *= squares.apply("power", digit)
         for _ in range(_EXPONENT_BITS):
-            squares = squares * squares
+            squares *= squares
     return [select(exponent.compare("LT", 0), base.apply("power", exponent), power).value]
 
 
