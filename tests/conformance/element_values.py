@@ -58,7 +58,8 @@ class Element:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return np.dtype(EVERY_TYPE[self.name])
+        dtype: np.dtype[Any] = np.dtype(EVERY_TYPE[self.name])
+        return dtype
 
     @property
     def kind(self) -> str:
@@ -156,10 +157,8 @@ class Element:
         if self.kind != "float":
             wrapped = [(int(each) - self.least) % 2**self.bits + self.least for each in numbers]
             return np.array(wrapped, f"{'i' if self.kind == 'signed' else 'u'}8").astype(self.dtype)
-        numbers = np.asarray(numbers).astype(WIDE)
-        if self.bits >= 32:
-            return numbers.astype(self.dtype)
-        return self._nearest(numbers)
+        wide: Array = np.asarray(numbers).astype(WIDE)
+        return self._nearest(wide) if self.bits < 32 else np.asarray(wide.astype(self.dtype))
 
     @np.errstate(invalid="ignore")
     def _nearest(self, numbers: Array) -> Array:
@@ -230,16 +229,13 @@ class Op:
     ulp: int = 0
 
 
-def _float_only(function: Any) -> Judge:
-    return lambda *numbers: function(*numbers)
-
-
 def _division(one: int, other: int) -> int:
     return (abs(one) // abs(other)) * (1 if (one < 0) == (other < 0) else -1) if other else 0
 
 
 def _each(function: Callable[..., Any]) -> Judge:
-    return np.frompyfunc(function, function.__code__.co_argcount, 1)
+    judge: Judge = np.frompyfunc(function, function.__code__.co_argcount, 1)
+    return judge
 
 
 def _round_away(numbers: Array) -> Array:
@@ -347,10 +343,16 @@ ULP: Final[dict[str, tuple[int, int, int]]] = dict.fromkeys(
 )
 
 
+def _unary(name: str) -> str:
+    return f'"stablehlo.{name}"(%a) : ({{T}}) -> {{R}}'
+
+
+def _binary(name: str) -> str:
+    return f'"stablehlo.{name}"(%a, %b) : ({{T}}, {{T}}) -> {{R}}'
+
+
 def ops_of(element: Element) -> Iterator[Op]:
     name, kind = element.name, element.kind
-    unary = lambda op: f'"stablehlo.{op}"(%a) : ({{T}}) -> {{R}}'  # noqa: E731
-    binary = lambda op: f'"stablehlo.{op}"(%a, %b) : ({{T}}, {{T}}) -> {{R}}'  # noqa: E731
     if kind == "float":
         at = 2 if name == "f64" else 1 if name == "f32" else 0
         judges = FLOAT_UNARY, FLOAT_BINARY
@@ -358,10 +360,10 @@ def ops_of(element: Element) -> Iterator[Op]:
             native = {each: _native(function) for each, function in FLOAT_BINARY.items() if each in COMPLEX_BINARY}
             judges = {**FLOAT_UNARY, "sqrt": _native(np.sqrt)}, {**FLOAT_BINARY, **native}
         for op, judge in judges[0].items():
-            yield Op(op, unary(op), judge, ulp=ULP.get(op, (0, 0, 0))[at])
+            yield Op(op, _unary(op), judge, ulp=ULP.get(op, (0, 0, 0))[at])
         for op, judge in judges[1].items():
-            yield Op(op, binary(op), judge, 2, ulp=ULP.get(op, (0, 0, 0))[at])
-        yield Op("is_finite", unary("is_finite"), np.isfinite, result="i1")
+            yield Op(op, _binary(op), judge, 2, ulp=ULP.get(op, (0, 0, 0))[at])
+        yield Op("is_finite", _unary("is_finite"), np.isfinite, result="i1")
         for exponent, mantissa in FORMATS:
             bits = f"exponent_bits = {exponent} : i32, mantissa_bits = {mantissa} : i32"
             text = f'"stablehlo.reduce_precision"(%a) <{{{bits}}}> : ({{T}}) -> {{R}}'
@@ -369,38 +371,46 @@ def ops_of(element: Element) -> Iterator[Op]:
     elif kind == "complex":
         part = name[8:-1]
         for op in COMPLEX_UNARY:
-            yield Op(op, unary(op), COMPLEX.get(op, FLOAT_UNARY[op]), ulp=8)
+            yield Op(op, _unary(op), COMPLEX.get(op, FLOAT_UNARY[op]), ulp=8)
         for op in COMPLEX_BINARY:
-            yield Op(op, binary(op), FLOAT_BINARY[op], 2, ulp=8)
+            yield Op(op, _binary(op), FLOAT_BINARY[op], 2, ulp=8)
         for op, judge in {"maximum": np.maximum, "minimum": np.minimum}.items():
-            yield Op(op, binary(op), judge, 2)
-        yield Op("real", unary("real"), np.real, result=part)
-        yield Op("imag", unary("imag"), np.imag, result=part)
-        yield Op("abs", unary("abs"), np.abs, result=part, ulp=2)
+            yield Op(op, _binary(op), judge, 2)
+        yield Op("real", _unary("real"), np.real, result=part)
+        yield Op("imag", _unary("imag"), np.imag, result=part)
+        yield Op("abs", _unary("abs"), np.abs, result=part, ulp=2)
     else:
         for op, judge in INTEGER_BINARY.items():
-            yield Op(op, binary(op), judge, 2)
+            yield Op(op, _binary(op), judge, 2)
         mask = 2**element.bits - 1
-        yield Op("not", unary("not"), _each(lambda a: mask ^ (a & mask)))
-        yield Op("negate", unary("negate"), lambda a: -a)
-        yield Op("abs", unary("abs"), np.abs)
-        yield Op("sign", unary("sign"), _each(lambda a: (a > 0) - (a < 0)))
-        yield Op("popcnt", unary("popcnt"), _each(lambda a: (a & mask).bit_count()))
+        yield Op("not", _unary("not"), _each(lambda a: mask ^ (a & mask)))
+        yield Op("negate", _unary("negate"), lambda a: -a)
+        yield Op("abs", _unary("abs"), np.abs)
+        yield Op("sign", _unary("sign"), _each(lambda a: (a > 0) - (a < 0)))
+        yield Op("popcnt", _unary("popcnt"), _each(lambda a: (a & mask).bit_count()))
         yield Op(
-            "count_leading_zeros", unary("count_leading_zeros"), _each(lambda a: element.bits - (a & mask).bit_length())
+            "count_leading_zeros",
+            _unary("count_leading_zeros"),
+            _each(lambda a: element.bits - (a & mask).bit_length()),
         )
-        inside = lambda b: 0 <= b < element.bits  # noqa: E731
-        yield Op("shift_left", binary("shift_left"), _each(lambda a, b: a << b if inside(b) else 0), 2)
+
+        def inside(number: int) -> bool:
+            return 0 <= number < element.bits
+
+        yield Op("shift_left", _binary("shift_left"), _each(lambda a, b: a << b if inside(b) else 0), 2)
         yield Op(
             "shift_right_logical",
-            binary("shift_right_logical"),
+            _binary("shift_right_logical"),
             _each(lambda a, b: (a & mask) >> b if inside(b) else 0),
             2,
         )
-        signed = lambda a: a - mask - 1 if a > mask // 2 else a  # noqa: E731
+
+        def signed(code: int) -> int:
+            return code - mask - 1 if code > mask // 2 else code
+
         yield Op(
             "shift_right_arithmetic",
-            binary("shift_right_arithmetic"),
+            _binary("shift_right_arithmetic"),
             _each(lambda a, b: signed(a) >> b if inside(b) else 0),
             2,
         )
@@ -518,7 +528,7 @@ def ops_of_tensors(element: Element) -> Iterator[Op]:
 def _quantized(element: Element, least: int, greatest: int) -> Judge:
     """The specification adds the zero point to the quotient in the type of the operand, which rounds the sum."""
 
-    def judge(numbers: Array) -> Array:
+    def judge(numbers: Array) -> Any:
         shifted = element.numbers(element.rounded(numbers / 0.5 + 3))
         return (np.rint(np.clip(shifted, least, greatest)) - 3) * 0.5
 
@@ -558,7 +568,7 @@ def _converted(element: Element, other: Element) -> Judge:
 
 
 def _bitcast(element: Element, other: Element) -> Judge:
-    def judge(values: Array) -> Array:
+    def judge(values: Array) -> Any:
         if element.bits % 8 == 0:
             return values.view(other.dtype)
         mask = 2**element.bits - 1
@@ -718,7 +728,7 @@ def read_rules() -> list[Rule]:
     return [Rule(**each) for each in tomllib.loads(FILE.read_text())["rule"]]
 
 
-def _is_below_normal(case: Case, values: Sequence[Array], expected: Array) -> Array:
+def _is_below_normal(case: Case, values: Sequence[Array], expected: Array) -> Any:
     return np.logical_or.reduce(
         [case.element.is_subnormal(each) for each in values] + [case.result.is_subnormal(expected)]
     )
@@ -780,7 +790,7 @@ def judged(case: Case, found: Array | str, inputs: Sequence[Array], engine: str,
                 left_open[rule.reason] = int(is_open.sum())
             is_wrong &= ~is_open
     farthest = int(max(far[far <= case.op.ulp], default=0))
-    counts = {"wrong": int(is_wrong.sum()), "open": left_open, "ulp": farthest}
+    counts: dict[str, Any] = {"wrong": int(is_wrong.sum()), "open": left_open, "ulp": farthest}
     if not is_wrong.any():
         return Outcome(*names, "right", len(expected), **counts)
     at = int(np.argmax(is_wrong))

@@ -1,7 +1,7 @@
 """Workarounds for ops that XLA compiles incorrectly on a CPU, or crashes on: other forms with the same meaning.
 
-Each was measured with jaxlib 0.10.2; 0.12.0.1 still needs all but wide indices and the index of a ``scatter`` without
-one. Reproducers are in ``docs/upstream-findings.md``.
+Each was measured with jaxlib 0.10.2; 0.12.0.1 still needs all but wide indices, the index of a ``scatter`` without
+one and powers of integers. Reproducers are in ``docs/upstream-findings.md``.
 """
 
 from __future__ import annotations
@@ -234,22 +234,18 @@ def _popcnt(rewriter: Rewriter) -> list[Any] | None:
 
 
 def _power(rewriter: Rewriter) -> list[Any] | None:
-    """XLA ignores all but six bits of integer exponents, and of bf16 that a power of one is one."""
+    """XLA ignores all but six bits of integer exponents."""
     base, exponent = tensors(rewriter)
-    if not rewriter.is_integer(base.type):
-        return _in_f32("bf16")(rewriter)
-    width = base.element.width
+    width = base.element.width if rewriter.is_integer(base.type) else 0
     if width <= _EXPONENT_BITS or 0 <= (repeated_integer(exponent.value) or -1) < 2**_EXPONENT_BITS:
         return None
     signless = exponent.bits(rewriter.integer(width, unsigned=True))
-    power = None
-    squares = base
+    power, squares = base.apply("power", 0), base
     for shift in range(0, width, _EXPONENT_BITS):
         digit = ((signless >> shift) & (2**_EXPONENT_BITS - 1)).bits(base.element)
-        factor = squares.apply("power", digit)
-        power = factor if power is None else power * factor
+        power *= squares.apply("power", digit)
         for _ in range(_EXPONENT_BITS):
-            squares = squares * squares
+            squares *= squares
     return [select(exponent.compare("LT", 0), base.apply("power", exponent), power).value]
 
 
