@@ -98,11 +98,11 @@ def _reduce_window(rewriter: Rewriter) -> list[Any] | None:
         return None
     dilations = rewriter.numbers("base_dilations") or [1] * len(padding)
     edges = {
-        "edge_padding_low": padding[:, 0],
-        "edge_padding_high": padding[:, 1],
+        "edge_padding_low": [int(each) for each in padding[:, 0]],
+        "edge_padding_high": [int(each) for each in padding[:, 1]],
         "interior_padding": [int(each or 1) - 1 for each in dilations],
     }
-    attributes = {name: rewriter.integers([int(each) for each in values]) for name, values in edges.items()}
+    attributes = {name: rewriter.integers(values) for name, values in edges.items()}
     count = len(op.operands) // 2
     padded = [
         rewriter.make("stablehlo.pad", [value, initial], _padded(rewriter, value.type, edges), **attributes)
@@ -120,7 +120,7 @@ def _reduce_window(rewriter: Rewriter) -> list[Any] | None:
 def _padded(rewriter: Rewriter, type_: Any, edges: Mapping[str, Sequence[int]]) -> Any:
     sizes = [
         max(0, low + high + (size + max(size - 1, 0) * inner))
-        for size, low, high, inner in zip(rewriter.static(type_), *map(list, edges.values()), strict=True)
+        for size, low, high, inner in zip(rewriter.static(type_), *edges.values(), strict=True)
     ]
     return rewriter.tensor(sizes, type_.element_type)
 
