@@ -124,21 +124,29 @@ _INDEXED: Final = "dynamic_gather dynamic_slice dynamic_update_slice gather scat
 _NARROW_FLOATS: Final = " ".join(
     sorted(each.partition(".")[2] for each in ops_where(lambda traits: "narrow floats" in traits.rewritings))
 )
+_ROUNDINGS: Final = "ceil floor round_nearest_afz round_nearest_even"
 _of_two_bits: Final = _takes("u?i2$")
 _by_narrow_index: Final = _takes(r"ui|i(2|4|8|16)$", 1)
 
 #: By engine and remedy, and by name: the title, the ops, and what tells those that have the fault.
 _ROWS: Final[Mapping[tuple[EngineName, FaultRemedy], Mapping[str, tuple[str, str, _Sign]]]] = {
     ("reference", "rewritten"): {
+        "interpreter-complex-exponential-minus-one": (
+            *("digits are lost near zero", "exponential_minus_one log_plus_one"),
+            _makes("complex"),
+        ),
         "interpreter-fft-precision": ("Fourier transforms of f32 lose bits", "fft", _always),
+        "interpreter-floor-of-f8E3M4": ("the result is NaN", _ROUNDINGS, _makes("f8E3M4$")),
         "interpreter-integer-convolution": ("sums of integers overflow", "convolution dynamic_conv", _converts),
+        "interpreter-narrow-float-ops": ("each step is rounded", _NARROW_FLOATS, _makes("f8E|f16|bf16")),
         "interpreter-narrow-float-overflow": ("infinities become zero", _NARROW_FLOATS, _makes("f[46]E")),
         "interpreter-odd-irfft": ("odd lengths are taken for even ones", "fft", _has("fft_type", "IRFFT")),
-        "interpreter-rounding-of-six-bits": ("roundings give zero", _NARROW_FLOATS, _makes("f6E2M3FN")),
+        "interpreter-rounding-of-six-bits": ("the result is zero", _ROUNDINGS, _makes("f6E2M3FN")),
         "interpreter-scatter-overwrites": ("a scatter writes over its own inputs", "scatter", _always),
         "interpreter-total-order": ("TOTALORDER compares numbers", "compare", _has("compare_type", "TOTALORDER")),
         "interpreter-unsigned-indices": ("the highest bit is taken for a sign", _INDEXED, _takes("ui", 1)),
         "interpreter-unsigned-quantization": ("unsigned storage is treated as signed", "", _stores_unsigned),
+        "interpreter-zero-of-f8E8M0FNU": ("zeros become powers of two", "", _makes("f8E8M0FNU")),
     },
     ("xla", "option"): {
         "xla-constant-reassociation": (
@@ -154,13 +162,23 @@ _ROWS: Final[Mapping[tuple[EngineName, FaultRemedy], Mapping[str, tuple[str, str
         "xla-all-gather-of-narrow-elements": ("several operands are misplaced", "all_gather", _has_several),
         "xla-all-to-all-of-several-operands": ("several operands are taken for parts", "all_to_all", _has_several),
         "xla-algebra-of-floats": ("quotients of quotients overflow", "divide", _divides_a_quotient),
+        "xla-complex-order": ("real parts alone are compared", "clamp compare maximum minimum", _takes("complex")),
+        "xla-complex-sine": ("digits are lost near zero", "sine", _takes("complex")),
         "xla-concatenate-of-two-bits": ("elements of two bits crash", "concatenate", _of_two_bits),
+        "xla-double-rounding-to-bf16": ("numbers are rounded twice", "convert", _makes("bf16|f8E8M0FNU")),
+        "xla-four-bit-elements": (
+            "bits of the sign, or the greatest integer",
+            "convert popcnt",
+            _takes("i4$|f4E2M1FN"),
+        ),
+        "xla-integer-powers": ("six bits of the exponent are used", "power", _takes("u?i")),
         "xla-narrow-start-indices": ("the limit of narrow indices overflows", "dynamic_update_slice", _by_narrow_index),
         "xla-random-bits-of-another-type": ("the result is unsigned", "rng_bit_generator", _draws_signed),
         "xla-scatter-by-a-narrow-index": ("a single window is not scattered", "scatter", _by_narrow_index),
         "xla-scatter-of-one-value": ("operands that are equal are updated in one place", "scatter", _scatters_several),
         "xla-scatter-without-an-index": ("one update of several is applied", "scatter", _scatters_without_index),
         "xla-sort-taken-for-a-top-k": ("any iota is taken for the sorted positions", "sort", _has_several),
+        "xla-square-root-of-f8E3M4": ("results are rounded twice", "sqrt", _takes("f8E3M4")),
         "xla-update-by-a-slice-of-itself": ("the update may be overwritten", "dynamic_update_slice", _always),
     },
     ("xla", "refused"): {"xla-sort-of-two-bits": ("bytes are sorted", "sort", _of_two_bits)},
