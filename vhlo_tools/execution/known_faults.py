@@ -187,7 +187,7 @@ _ROWS: Final[Mapping[tuple[EngineName, FaultRemedy], Mapping[str, tuple[str, str
 _MENDED: Final = dict.fromkeys(
     (
         *("interpreter-integer-convolution", "interpreter-scatter-overwrites", "xla-constant-reassociation"),
-        *("xla-kernels-of-products", "xla-kernels-of-rank-7", "xla-narrow-start-indices"),
+        *("xla-integer-powers", "xla-kernels-of-products", "xla-kernels-of-rank-7", "xla-narrow-start-indices"),
         *("xla-scatter-by-a-narrow-index", "xla-scatter-without-an-index"),
     ),
     "0.12.0.1",
