@@ -419,8 +419,10 @@ CONSTRAINTS: Final[dict[str, tuple[Constraint, ...]]] = {
 
 
 #: The rules whose violations make an engine wrong without a word.
-SILENT: Final = {
-    op: kept for op, rules in CONSTRAINTS.items() if (kept := tuple(each for each in rules if each.is_silent))
+SILENT: Final[Mapping[str, tuple[Constraint, ...]]] = {
+    op: tuple(each for each in rules if each.is_silent)
+    for op, rules in CONSTRAINTS.items()
+    if any(each.is_silent for each in rules)
 }
 
 

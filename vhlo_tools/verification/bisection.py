@@ -210,12 +210,12 @@ class Trace:
     def __init__(self, executable: Executable, inputs: Sequence[Any], folder: Path) -> None:
         probe = Probe(folder=folder, arguments=True)
         executable.run(copied(tuple(inputs)), probe=probe)
-        self.values = probe.values
+        self.values: list[ProbedValue] = probe.values
         self._numbers: defaultdict[Key, list[int]] = defaultdict(list)
         for number, value in enumerate(self.values):
             self._numbers[key_of(value.site)].append(number)
         first = (self.values[numbers[0]] for numbers in self._numbers.values())
-        self.sites = [value for value in first if value.site.op != ARGUMENT]
+        self.sites: list[ProbedValue] = [value for value in first if value.site.op != ARGUMENT]
 
     def number(self, key: Key, turn: int) -> int | None:
         """``None`` if the site produced fewer values."""
