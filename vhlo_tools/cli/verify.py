@@ -92,11 +92,11 @@ def _to_engines(context: click.Context, parameter: click.Parameter, value: str |
     metavar="NAMES",
     callback=_to_engines,
     help="Run the programs on several engines, such as reference,xla,iree: says on which the programs differ, where "
-    "engines disagree on one program, and which engine stands alone. With one program, the engines are compared.",
+    "engines disagree, and which one stands alone.",
 )
 @options.handler_option
 @tolerance_options
-@click.option("--bisect", is_flag=True, help="If they differ, find the first op where they, or engines, diverge.")
+@click.option("--bisect", is_flag=True, help="If they differ, find the first op where they diverge.")
 @options.timeout_option
 @options.provider_option
 @options.trusted_option
@@ -126,8 +126,8 @@ def verify(
 ) -> int:
     """Run BEFORE and AFTER on the same inputs and compare their outputs: exit code 1 if they differ too much.
 
-    Programs with aliases are run again, with every aliased input donated. With --engines and without AFTER, engines run
-    one program: exit code 1 if they disagree.
+    Programs with aliases are run again, with every aliased input donated. Without AFTER, --engines are compared on one
+    program.
 
     If BEFORE and AFTER are stores (folders, prefixes of URLs, or globs), every program is compared with the one of the
     same relative path; a NAME.mlirbc that `vhlo migrate` wrote for another program, with that. They are run only if the
