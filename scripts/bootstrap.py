@@ -181,7 +181,7 @@ def install(venv: Path, wanted: Stamp, lock: int) -> None:
     extras = f"[{','.join(sorted(wanted.extras))}]" if wanted.extras else ""
     say(f"installing vhlo-tools{extras} and what it needs (once)")
     python, uv = str(venv / "bin" / "python"), os.environ.get("VHLO_TOOLS_UV")
-    told = uv_settings(python) if uv else None
+    told = uv_settings(python, lock) if uv else None
     if uv and told is not None:
         command, failure = [uv, "pip", "install", "--compile-bytecode", "--python", python], "uv could not install"
     else:
@@ -190,17 +190,18 @@ def install(venv: Path, wanted: Stamp, lock: int) -> None:
     run([*command, "--quiet", "--editable", f".{extras}"], wanted.root, lock, f"{failure} the package", told)
 
 
-def uv_settings(python: str) -> dict[str, str] | None:
+def uv_settings(python: str, lock: int) -> dict[str, str] | None:
     """Return the variables that tell uv what pip is told by its variables and files.
 
     Args:
         python: A Python that has pip.
+        lock: The lock of its environment, which pip inherits: it writes there what it compiles, as steps do.
 
     Returns:
         The variables; ``None`` if pip has a setting that uv cannot be told.
     """
     listing = [python, "-I", "-m", "pip", "--disable-pip-version-check", "config", "list"]
-    settings = subprocess.run(listing, capture_output=True, text=True, check=False)
+    settings = subprocess.run(listing, capture_output=True, text=True, pass_fds=[lock], check=False)
     if settings.returncode:
         return None
     found: dict[str, str] = {}

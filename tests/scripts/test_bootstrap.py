@@ -254,7 +254,7 @@ def test_uv_is_told_what_pip_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("PIP_CONSTRAINT", "a.txt")
     monkeypatch.setenv("PIP_INDEX_URL", "https://b.invalid/simple")
     monkeypatch.setenv("PIP_NO_INPUT", "1")
-    told = uv_settings(sys.executable)
+    told = uv_settings(sys.executable, 2)
     assert told is not None
     expected = {
         "DEFAULT_INDEX": "https://b.invalid/simple",
@@ -264,7 +264,7 @@ def test_uv_is_told_what_pip_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     }
     assert {name: told[f"UV_{name}"] for name in expected} == expected
     monkeypatch.setenv("PIP_NO_BINARY", ":all:")
-    assert uv_settings(sys.executable) is None
+    assert uv_settings(sys.executable, 2) is None
 
 
 def test_a_machine_without_a_fitting_python(checkout: Checkout, path_without_python: str) -> None:
