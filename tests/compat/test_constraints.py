@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from constraints import RECORD, Case, cases, drawn
@@ -42,7 +43,11 @@ def test_a_violation_is_found(case: Case) -> None:
         assert all(each[case.name] in (*AGREED, each.get(like)) for each in RECORDED)
 
 
-@pytest.mark.parametrize("case", CONFORMING, ids=named)
+def needing(case: Case) -> Any:
+    return pytest.param(case, marks=pytest.mark.needs("async") if case.op.startswith("async") else ())
+
+
+@pytest.mark.parametrize("case", [*map(needing, CONFORMING)], ids=named)
 def test_nothing_is_found_in_programs_that_conform(case: Case) -> None:
     assert violations(case.text) == []
 

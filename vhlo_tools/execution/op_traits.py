@@ -142,7 +142,7 @@ _STABLEHLO: Final[Mapping[str, OpTraits]] = {
     "divide": OpTraits(
         rewritings=("lowering", "narrow floats", "bounds", "xla workarounds"), combines=True, domains={1: "nonzero"}
     ),
-    "dot_general": OpTraits(rewritings=("lowering", "narrow floats"), cost="contraction"),
+    "dot_general": OpTraits(rewritings=("lowering", "narrow floats", "xla workarounds"), cost="contraction"),
     "dynamic_conv": OpTraits(rewritings=("lowering",)),
     "dynamic_gather": OpTraits(rewritings=("lowering",), quantized="moved", domains={1: "index"}),
     "dynamic_pad": OpTraits(quantized="moved"),

@@ -46,8 +46,8 @@ def _one_by_one(rewriter: Rewriter) -> list[Any] | None:
     ]
 
 
-def _concatenate(rewriter: Rewriter) -> list[Any] | None:
-    """XLA crashes on elements of two bits; they are concatenated as bytes."""
+def _of_bytes(rewriter: Rewriter) -> list[Any] | None:
+    """XLA crashes on elements of two bits, or refuses them; the op is of bytes, whose last bits are the same."""
     operands = tensors(rewriter)
     if not _is_of_two_bits(operands[0]):
         return None
@@ -318,9 +318,10 @@ WORKAROUNDS: Final = patterns_of(
         "stablehlo.all_to_all": _one_by_one,
         "stablehlo.clamp": _clamp,
         "stablehlo.compare": _compare,
-        "stablehlo.concatenate": _concatenate,
+        "stablehlo.concatenate": _of_bytes,
         "stablehlo.convert": _convert,
         "stablehlo.divide": _divide,
+        "stablehlo.dot_general": _of_bytes,
         "stablehlo.dynamic_update_slice": _dynamic_update_slice,
         "stablehlo.maximum": _maximum,
         "stablehlo.minimum": _minimum,
