@@ -70,10 +70,10 @@ def faults(_: Mapping[str, Any]) -> Iterator[str]:
 
 def judge_options(_: Mapping[str, Any]) -> Iterator[str]:
     """Yield the rows of the table of options with which XLA is compiled."""
-    yield "| option | value | reason | until jaxlib |"
-    yield "|---|---|---|---|"
+    yield "| option | value | reason |"
+    yield "|---|---|---|"
     for name, each in JUDGE_OPTIONS.items():
-        yield f"| `{name}` | `{each.value!r}` | {each.reason} | {each.until or '-'} |"
+        yield f"| `{name}` | `{each.value!r}` | {each.reason} |"
 
 
 TABLES: Final[Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]]] = {

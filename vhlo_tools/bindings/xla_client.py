@@ -14,8 +14,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from weakref import ref
 
-from packaging.version import Version
-
 from vhlo_tools.bindings.providers import get_provider, missing_part
 from vhlo_tools.bindings.xla import BlockedJax, XlaFailure, allowing_jax
 from vhlo_tools.errors import EngineError, MissingExtraError, ProviderError
@@ -91,7 +89,6 @@ class JudgeOption(NamedTuple):
     value: str
     reason: str
     faults: tuple[str, ...]  # the known faults that it avoids, in docs/upstream-findings.md
-    until: str = ""  # the first release of jaxlib that is right without it
 
 
 #: Options of the compiler without which XLA is wrong, on every way to it; runs of a release as it comes have none.
@@ -100,12 +97,6 @@ JUDGE_OPTIONS: Final[Mapping[str, JudgeOption]] = {
         "",
         "XLA computes fusions of products, sums and windows itself, in place of kernels of YNNPACK",
         ("xla-kernels-of-dilated-windows", "xla-kernels-of-products", "xla-kernels-of-rank-7"),
-    ),
-    "xla_disable_hlo_passes": JudgeOption(
-        "algsimp",
-        "XLA computes with floats as they are, and not as with real numbers; steps of training take twice as long",
-        ("xla-constant-reassociation",),
-        until="0.12",
     ),
 }
 #: Options that the installed release does not have, as it said.
@@ -318,11 +309,7 @@ def compile_with(client: Any, program: Any, devices: Any, options: Any, callback
         given = provider.parse(provider.new_context(), program)
         functions["host_callbacks"] = [with_all_floats(allowing_jax(each)) for each in callbacks]
     while True:
-        given_options = {
-            name: each.value
-            for name, each in JUDGE_OPTIONS.items()
-            if name not in _lacking and not (each.until and _jaxlib_version() >= Version(each.until))
-        }
+        given_options = {name: each.value for name, each in JUDGE_OPTIONS.items() if name not in _lacking}
         options.env_option_overrides = list(given_options.items())
         try:
             return client.compile_and_load(given, devices, options, **functions)
@@ -331,11 +318,6 @@ def compile_with(client: Any, program: Any, devices: Any, options: Any, callback
             if unknown is None or unknown[1] not in given_options:
                 raise
             _lacking.add(unknown[1])
-
-
-@cache
-def _jaxlib_version() -> Version:
-    return Version(import_module("jaxlib.version").__version__)
 
 
 def approx_top_k_size(size: int, rank: int, k: int, recall: float, least: int) -> int:

@@ -15,7 +15,7 @@ from packaging.version import Version
 from vhlo_tools.bindings import ModuleOp, Operation, Provider
 from vhlo_tools.execution.op_traits import ops_where
 from vhlo_tools.execution.protocols import EngineName
-from vhlo_tools.execution.xla.workarounds import is_quotient
+from vhlo_tools.execution.xla.workarounds import reassociated
 from vhlo_tools.records import dataclass
 
 #: What is done: programs are ``rewritten`` into ops that the engine computes right, compiled with an ``option``, or
@@ -102,14 +102,8 @@ def _draws_signed(op: Operation) -> bool:
     return not _elements(op.results)[-1].startswith("ui")
 
 
-def _has_floats(op: Operation) -> bool:
-    """And an operand that is computed by such an op itself."""
-    made = (str(getattr(each.owner, "name", "")).partition(".")[2] for each in op.operands)
-    return _elements(op.results)[0].startswith(("f", "bf")) and not {"add", "subtract"}.isdisjoint(made)
-
-
-def _divides_a_quotient(op: Operation) -> bool:
-    return any(map(is_quotient, op.operands)) and not re.match("u?i", _elements(op.results)[0])
+def _is_reassociated(op: Operation) -> bool:
+    return bool(reassociated(op))
 
 
 def _is_of_rank_7(op: Operation) -> bool:
@@ -149,11 +143,6 @@ _ROWS: Final[Mapping[tuple[EngineName, FaultRemedy], Mapping[str, tuple[str, str
         "interpreter-zero-of-f8E8M0FNU": ("zeros become powers of two", "", _makes("f8E8M0FNU")),
     },
     ("xla", "option"): {
-        "xla-constant-reassociation": (
-            "constants that are added and subtracted cancel out",
-            "add subtract",
-            _has_floats,
-        ),
         "xla-kernels-of-dilated-windows": ("the base dilation is ignored", "reduce_window", _is_dilated),
         "xla-kernels-of-products": ("the last of many rows are wrong", "dot dot_general", _always),
         "xla-kernels-of-rank-7": ("sums of products of rank 7 crash", "reduce", _is_of_rank_7),
@@ -161,7 +150,8 @@ _ROWS: Final[Mapping[tuple[EngineName, FaultRemedy], Mapping[str, tuple[str, str
     ("xla", "rewritten"): {
         "xla-all-gather-of-narrow-elements": ("several operands are misplaced", "all_gather", _has_several),
         "xla-all-to-all-of-several-operands": ("several operands are taken for parts", "all_to_all", _has_several),
-        "xla-algebra-of-floats": ("quotients of quotients overflow", "divide", _divides_a_quotient),
+        "xla-algebra-of-floats": ("quotients of quotients overflow", "divide", _is_reassociated),
+        "xla-constant-reassociation": ("terms cancel out", "add log multiply power subtract", _is_reassociated),
         "xla-complex-order": ("real parts alone are compared", "clamp compare maximum minimum", _takes("complex")),
         "xla-complex-sine": ("digits are lost near zero", "sine", _takes("complex")),
         "xla-concatenate-of-two-bits": ("elements of two bits crash", "concatenate", _of_two_bits),

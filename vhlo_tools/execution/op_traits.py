@@ -76,7 +76,8 @@ _STABLEHLO: Final[Mapping[str, OpTraits]] = {
         ),
         OpTraits(),
     ),
-    **dict.fromkeys(("add", "and", "multiply", "or", "xor"), OpTraits(rewritings=("bounds",), combines=True)),
+    **dict.fromkeys(("and", "or", "xor"), OpTraits(rewritings=("bounds",), combines=True)),
+    **dict.fromkeys(("add", "multiply"), OpTraits(rewritings=("bounds", "xla workarounds"), combines=True)),
     **dict.fromkeys(("maximum", "minimum"), OpTraits(rewritings=("bounds", "xla workarounds"), combines=True)),
     "subtract": OpTraits(rewritings=("narrow floats", "bounds"), combines=True),
     **dict.fromkeys(
@@ -117,7 +118,8 @@ _STABLEHLO: Final[Mapping[str, OpTraits]] = {
         ("dynamic_broadcast_in_dim", "dynamic_reshape", "pad", "reverse", "transpose"),
         OpTraits(quantized="moved", keeps_domain=True),
     ),
-    **dict.fromkeys(("log", "rsqrt"), OpTraits(rewritings=("narrow floats",), domains={None: "positive"})),
+    "log": OpTraits(rewritings=("narrow floats", "xla workarounds"), domains={None: "positive"}),
+    "rsqrt": OpTraits(rewritings=("narrow floats",), domains={None: "positive"}),
     "log_plus_one": OpTraits(rewritings=("narrow floats", "lowering"), domains={None: "positive"}),
     **dict.fromkeys(
         ("shift_left", "shift_right_arithmetic", "shift_right_logical"),

@@ -6,12 +6,13 @@ one and powers of integers. Reproducers are in ``docs/upstream-findings.md``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from vhlo_tools.bindings import named_attributes
+from vhlo_tools.bindings import Operation, named_attributes
 from vhlo_tools.conversion import (
     Rewriter,
     Tensor,
@@ -23,6 +24,7 @@ from vhlo_tools.conversion import (
 )
 from vhlo_tools.execution.lowering.arithmetic import compared_by_parts, repeated_integer
 from vhlo_tools.execution.lowering.indexing import signed, signed_from
+from vhlo_tools.execution.op_traits import CONTROL_FLOW
 
 #: The bits of f32 that conversions to types drop, to which XLA converts wider numbers by way of f32.
 _ROUNDED_TWICE: Final = {"bf16": 16, "f8E8M0FNU": 23}
@@ -30,6 +32,14 @@ _ROUNDED_TWICE: Final = {"bf16": 16, "f8E8M0FNU": 23}
 _EXPONENT_BITS: Final = 6
 #: With this attribute XLA does not inline a call.
 _NOT_INLINED: Final = '{inlineable = "false"}'
+#: The ops of an operand that XLA rewrites an op together with: always, and if both have a constant too. All but
+#: divisions of quotients are so up to some release after jaxlib 0.10.2.
+_ALGEBRA: Final = {"divide": ("divide", "power"), "log": ("exponential", "power"), "power": ("exponential",)}
+_ALGEBRA_OF_CONSTANTS: Final = {
+    **dict.fromkeys(("add", "subtract"), ("add", "subtract")),
+    **dict.fromkeys(("divide", "multiply"), ("divide", "multiply")),
+}
+_RUN_IN_SEQUENCE: Final = CONTROL_FLOW | {"func.func"}
 _LOOKED_THROUGH: Final = frozenset({"broadcast_in_dim", "convert", "reshape", "transpose"})
 
 
@@ -73,18 +83,42 @@ def _dynamic_update_slice(rewriter: Rewriter) -> list[Any] | None:
     return signed_from(2)(rewriter)
 
 
-def _divide(rewriter: Rewriter) -> None:
-    """XLA divides by a product, which may overflow, in place of twice."""
-    for number, value in enumerate(rewriter.op.operands):
-        if not rewriter.is_integer(value.type) and is_quotient(value):
-            _set_apart(rewriter, number)
+def _algebra(rewriter: Rewriter) -> None:
+    """XLA computes with floats as with real numbers, and so by way of others, which overflow, or of none."""
+    for number in reassociated(rewriter.op):
+        _set_apart(rewriter, number)
 
 
-def is_quotient(value: Any) -> bool:
-    """Whatever XLA may look through."""
+def reassociated(op: Operation) -> list[int]:
+    """The operands that XLA replaces by others, with those that they are computed from."""
+    name, operands = _short_name(op), list(op.operands)
+    parent: Any = op.parent
+    if str(parent.name) not in _RUN_IN_SEQUENCE or re.match(
+        r"u?i\d", str(getattr(operands[0].type, "element_type", ""))
+    ):
+        return []
+    made = [_made_by(value) for value in operands]
+    names = [_short_name(each) for each in made]
+    found = []
+    for number, inner in enumerate(names):
+        if inner in _ALGEBRA.get(name, ()):
+            found.append(number)
+        elif inner in _ALGEBRA_OF_CONSTANTS.get(name, ()) and "constant" in names:
+            if "constant" in [_short_name(_made_by(value)) for value in made[number].operands]:
+                found.append(number)
+        elif name == "divide" and set(names) == {"exponential"}:
+            found.append(number)
+    return found
+
+
+def _made_by(value: Any) -> Any:
+    """The op of a value, behind those that XLA may look through."""
     made: Any = value.owner
-    name = str(getattr(made, "name", "")).partition(".")[2]
-    return name == "divide" or (name in _LOOKED_THROUGH and is_quotient(made.operands[0]))
+    return _made_by(made.operands[0]) if _short_name(made) in _LOOKED_THROUGH else made
+
+
+def _short_name(op: Any) -> str:
+    return str(getattr(op, "name", "")).partition(".")[2]
 
 
 def _reduce_window(rewriter: Rewriter) -> list[Any] | None:
@@ -235,6 +269,7 @@ def _popcnt(rewriter: Rewriter) -> list[Any] | None:
 
 def _power(rewriter: Rewriter) -> list[Any] | None:
     """XLA ignores all but six bits of integer exponents."""
+    _algebra(rewriter)
     base, exponent = tensors(rewriter)
     width = base.element.width if rewriter.is_integer(base.type) else 0
     if width <= _EXPONENT_BITS or 0 <= (repeated_integer(exponent.value) or -1) < 2**_EXPONENT_BITS:
@@ -320,7 +355,7 @@ WORKAROUNDS: Final = patterns_of(
         "stablehlo.compare": _compare,
         "stablehlo.concatenate": _of_bytes,
         "stablehlo.convert": _convert,
-        "stablehlo.divide": _divide,
+        **dict.fromkeys(map("stablehlo.{}".format, ("add", "divide", "log", "multiply", "subtract")), _algebra),
         "stablehlo.dot_general": _of_bytes,
         "stablehlo.dynamic_update_slice": _dynamic_update_slice,
         "stablehlo.maximum": _maximum,
