@@ -79,7 +79,7 @@ _STABLEHLO: Final[Mapping[str, OpTraits]] = {
     **dict.fromkeys(("and", "or", "xor"), OpTraits(rewritings=("bounds",), combines=True)),
     **dict.fromkeys(("add", "multiply"), OpTraits(rewritings=("bounds", "xla workarounds"), combines=True)),
     **dict.fromkeys(("maximum", "minimum"), OpTraits(rewritings=("bounds", "xla workarounds"), combines=True)),
-    "subtract": OpTraits(rewritings=("narrow floats", "bounds"), combines=True),
+    "subtract": OpTraits(rewritings=("narrow floats", "bounds", "xla workarounds"), combines=True),
     **dict.fromkeys(
         ("all_reduce", "collective_reduce", "reduce_scatter"), OpTraits(reference="devices", groups="replica_groups")
     ),

@@ -92,8 +92,8 @@ def _algebra(rewriter: Rewriter) -> None:
 def reassociated(op: Operation) -> list[int]:
     """The operands that XLA replaces by others, with those that they are computed from."""
     name, operands = _short_name(op), list(op.operands)
-    parent: Any = op.parent
-    if str(parent.name) not in _RUN_IN_SEQUENCE or re.match(
+    held: Any = op
+    if str(held.parent.name) not in _RUN_IN_SEQUENCE or re.match(
         r"u?i\d", str(getattr(operands[0].type, "element_type", ""))
     ):
         return []
