@@ -209,6 +209,29 @@ def test_updates_of_an_array_by_itself_in_a_loop() -> None:
         np.testing.assert_array_equal(vt.run(text, [given], engine=engine)[0], right.T, engine)
 
 
+@pytest.mark.parametrize("attributes", ["", ", base_dilations = array<i64: 2>"], ids=["plain", "dilated"])
+@pytest.mark.parametrize("padding", [(0, -1), (-1, 2), (-2, -1)])
+def test_windows_of_one_element_with_negative_padding(padding: tuple[int, int], attributes: str) -> None:
+    """XLA aborts on them."""
+    given = np.arange(1, 6, dtype=np.float32)
+    holes = given if not attributes else np.insert(given, range(1, 5), 0)
+    low, high = padding
+    right = np.pad(holes, (max(low, 0), max(high, 0)))[max(-low, 0) : len(holes) + max(low, 0) + high]
+    kind, result = "tensor<5xf32>", f"tensor<{len(right)}xf32>"
+    text = f"""func.func @main(%a: {kind}) -> {result} {{
+      %c = stablehlo.constant dense<0.0> : tensor<f32>
+      %r = "stablehlo.reduce_window"(%a, %c) <{{window_dimensions = array<i64: 1>,
+        padding = dense<[[{low}, {high}]]> : tensor<1x2xi64>{attributes}}}> ({{
+      ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+        %s = stablehlo.add %x, %y : tensor<f32>
+        stablehlo.return %s : tensor<f32>
+      }}) : ({kind}, tensor<f32>) -> {result}
+      return %r : {result}
+    }}"""
+    for engine in ("reference", "xla"):
+        np.testing.assert_array_equal(vt.run(text, [given], engine=engine)[0], right, engine)
+
+
 def test_the_report_says_where_a_run_is_not_as_specified() -> None:
     inputs, _ = CASES["scatter_of_windows_partly_outside"]
     for engine in ("reference", "xla"):

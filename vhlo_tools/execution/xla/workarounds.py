@@ -130,7 +130,7 @@ def _reduce_window(rewriter: Rewriter) -> list[Any] | None:
     padding = np.asarray(op.attributes["padding"]) if "padding" in op.attributes else np.zeros(0)
     if not (padding < 0).any():
         return None
-    dilations = rewriter.numbers("base_dilations") or [1] * len(padding)
+    dilations = rewriter.numbers("base_dilations") if "base_dilations" in op.attributes else [1] * len(padding)
     edges = {
         "edge_padding_low": [int(each) for each in padding[:, 0]],
         "edge_padding_high": [int(each) for each in padding[:, 1]],
