@@ -97,7 +97,7 @@ def chosen(
         slowness: How many times as long as on the machine of the record anything takes here.
     """
     always = [step for step in STEPS if not step.changes]
-    longer = [step for step in STEPS if step.changes and not step.name.endswith(": environment")]
+    longer = [step for step in STEPS if step.changes and not step.full and not step.name.endswith(": environment")]
     turn %= len(longer)
     ordered = [*longer[turn:], *longer[:turn]]
     # The first one in any case: none goes unrun for long.
@@ -108,6 +108,7 @@ def chosen(
             taken.append(step)
         else:
             left.append(step.name)
+    left += [step.name for step in STEPS if step.full and (changed is None or _concerns(step, changed))]
     return _with_needs(taken), left
 
 

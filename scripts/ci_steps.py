@@ -44,6 +44,7 @@ class Step:
     variables: Callable[[], Mapping[str, str]] = dict
     #: whether its command takes ``--changed=REVISION``: with it, it is about what differs from that
     narrowed: bool = False
+    full: bool = False  # whether it runs in full runs only, however little else a change concerns
 
 
 def _output(*command: str) -> str:
@@ -141,6 +142,14 @@ STEPS: Final[Sequence[Step]] = (
     Step("docs", (_PYTHON, "scripts/build_site.py"), after=(*_CHECKED, "site: environment")),
     # What follows are the longer steps.
     Step("long tests", ("./scripts/test", "--length=long"), _CODE, 2, _CHECKED, _tablegen, narrowed=True),
+    Step(
+        "sweep of the engines",
+        (_PYTHON, "tests/conformance/engine_sweep.py", "--count=20000", "--jobs=2"),
+        _PROGRAMS,
+        2,
+        _CHECKED,
+        full=True,
+    ),
     Step("newest Python: environment", ("./scripts/test", "--version"), _CODE, 0, variables=_newest_python),
     Step(
         "newest Python",

@@ -28,6 +28,8 @@ from vhlo_tools import VhloToolsError
 from vhlo_tools.releases import PackageRelease, find_interpreters, made_environment, released_on, run_uv
 
 ROOT: Final = Path(__file__).resolve().parents[1]
+#: What shows the faults of a new compiler, in a quarter of an hour.
+SWEEP: Final = "python tests/conformance/engine_sweep.py --count 20000 --jobs 2 --record"
 #: The package that asks the index; it is the index's ordinary client.
 PIP: Final = "pip>=25.1"
 
@@ -167,6 +169,8 @@ def work(table: Table, names: list[str], *, again: bool, write: bool, remove: bo
         )
         for doubt in doubts:
             print(f"  look at: {doubt}", flush=True)
+        if old is None and package == "jaxlib":
+            print(f"  judge it, in an environment with {requirement}: {SWEEP}", flush=True)
         if write:
             # At once: the next one may be the last.
             known = merged(table, known, [entry])

@@ -1,9 +1,10 @@
-"""Writes the tables of ``docs/engines.md``: known faults, options, and what the numerical suite recorded.
+"""Writes the tables of ``docs/engines.md``: known faults, options, and what the numerical suite and the sweep recorded.
 
 python scripts/write_engines.py            writes them
 python scripts/write_engines.py --check    exits with 1 if they are not what is there
 
-The record is ``tests/conformance/numerical_suite.json``, which ``numerical_suite.py --record`` makes.
+The records are ``numerical_suite.json`` and ``engine_sweep.json`` in ``tests/conformance``, which ``--record`` of the
+scripts of their names makes.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from vhlo_tools.execution import KNOWN_FAULTS
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "engines.md"
 RECORD = ROOT / "tests" / "conformance" / "numerical_suite.json"
+SWEEP = RECORD.with_name("engine_sweep.json")
 #: The outcomes, in the order of the columns, and what they are called.
 OUTCOMES: Final = {
     "agrees": "agree with JAX",
@@ -76,11 +78,20 @@ def judge_options(_: Mapping[str, Any]) -> Iterator[str]:
         yield f"| `{name}` | `{each.value!r}` | {each.reason} |"
 
 
+def sweep(_: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the rows of the table of random programs."""
+    yield "| jaxlib | programs | equal | refused | different | crashed |"
+    yield "|---|---|---|---|---|---|"
+    for release, counts in json.loads(SWEEP.read_text()).items():
+        yield f"| {release} | {' | '.join(f'{count:,}' for count in counts.values())} |"
+
+
 TABLES: Final[Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]]] = {
     "outcomes": outcomes,
     "causes": causes,
     "faults": faults,
     "options": judge_options,
+    "sweep": sweep,
 }
 
 

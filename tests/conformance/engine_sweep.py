@@ -1,9 +1,10 @@
 """Compare XLA and StableHLO's interpreter with numpy, on random programs of one to four ops, past every threshold.
 
 `python tests/conformance/engine_sweep.py --count 1000 --seed 0` prints how the programs of each kind ended, and what
-differed or crashed; `--only N` runs the program of that number alone, `--reduce` drops ops of what fails while it does,
-and `--keep DIR` writes its text. `--as-it-comes` runs XLA without its options for judges, and both engines without the
-package's workarounds: it must then find the known faults again.
+differed or crashed; `--only N ...` runs the programs of these numbers alone, `--reduce` drops ops of what fails while
+it does, and `--keep DIR` writes its text. `--as-it-comes` runs XLA without its options for judges, and both engines
+without the package's workarounds: it must then find the known faults again. `--record` keeps the counts, by release of
+jaxlib, in engine_sweep.json, of which `scripts/write_engines.py` makes a table.
 
 All sums and products are exact in their types in any order, or wrap, and nothing is drawn that the specification leaves
 open. What takes the interpreter too long is compared with numpy alone.
@@ -12,6 +13,7 @@ open. What takes the interpreter too long is compared with numpy alone.
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
 import re
 import sys
@@ -20,6 +22,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from importlib.metadata import version
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Final
@@ -61,6 +64,8 @@ SEQUENCES: Final[tuple[tuple[str, ...], ...]] = (
 )
 #: Every other program is of any ops.
 ANY: Final = (("any",) * 2, ("any",) * 4, ("any",) * 3, ("any",) * 2, ("any",))
+WORDS: Final = ("equal", "refused", "different", "crashed")
+RECORD: Final = Path(__file__).with_suffix(".json")
 #: The seconds after which a program counts as crashed.
 SECONDS: Final = 120
 
@@ -140,7 +145,7 @@ def as_it_comes() -> Iterator[None]:
     import vhlo_tools.execution.xla.preparation as preparation
 
     with (
-        mock.patch.object(client, "_OPTIONS", {}),
+        mock.patch.object(client, "JUDGE_OPTIONS", {}),
         mock.patch.object(preparation, "WORKAROUNDS", ()),
         mock.patch.object(vt, "load_executable", partial(load_as_specified, vt.load_executable)),
     ):
@@ -242,15 +247,15 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the number of the first program")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1, help="the processes that run programs")
-    parser.add_argument("--only", type=int, help="the number of the one program to run")
+    parser.add_argument("--only", type=int, nargs="+", metavar="N", help="the numbers of the only programs to run")
     parser.add_argument("--kind", help="only programs of this kind, such as 'sort slice'")
     parser.add_argument("--as-it-comes", action="store_true", help="without options for judges and workarounds")
     parser.add_argument("--reduce", action="store_true", help="drop ops of what fails while it does")
+    parser.add_argument("--record", action="store_true", help="keep the counts")
     parser.add_argument("--keep", type=Path, help="a folder for the texts of what differs or crashes")
     options = parser.parse_args()
     counts, reasons, started = Counter[tuple[str, str]](), dict[str, list[int]](), time.monotonic()
-    one = options.only
-    numbers = list(range(options.first, options.first + options.count)) if one is None else [one]
+    numbers = options.only or range(options.first, options.first + options.count)
     numbers = [each for each in numbers if options.kind in (None, " ".join(names_of(each)))]
     found = swept(numbers, options.seed, options.jobs, options.as_it_comes)
     for done, (number, how, why) in enumerate(found, 1):
@@ -272,12 +277,17 @@ def main() -> int:
                 (options.keep / f"{name}_{options.seed}_{number}.mlir").write_text(f"// {line}\n{drawn.text}\n")
         if done % 500 == 0:
             print(f"{done} programs, {(time.monotonic() - started) / done * 1000:.0f} ms each", flush=True)
-    words = ("equal", "refused", "different", "crashed")
-    print(f"{'':48}{''.join(f'{word:>11}' for word in words)}")
+    totals = {word: sum(count for (_, how), count in counts.items() if how == word) for word in WORDS}
+    print(f"{'':56}{''.join(f'{word:>11}' for word in WORDS)}")
     for kind in dict.fromkeys(kind for kind, _ in counts):
-        print(f"{kind:48}{''.join(f'{counts[kind, word]:11}' for word in words)}")
+        print(f"{kind:56}{''.join(f'{counts[kind, word]:11}' for word in WORDS)}")
+    print(f"{'all':56}{''.join(f'{count:11}' for count in totals.values())}")
     for reason, refused in sorted(reasons.items(), key=lambda each: -len(each[1])):
         print(f"{len(refused)} refused, --only {refused[0]} first: {reason}")
+    if options.record:
+        record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+        record[f"{version('jaxlib')}{', as it comes' * options.as_it_comes}"] = {"programs": len(numbers), **totals}
+        RECORD.write_text(json.dumps(dict(sorted(record.items())), indent=1) + "\n")
     return int(any(how in ("different", "crashed") for _, how in counts))
 
 

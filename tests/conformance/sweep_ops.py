@@ -178,7 +178,7 @@ def binary(name: str, p: Program) -> Value:
                 one.element, p.rng.choice([each for each in choices if abs(each) <= greatest(one.element)], one.shape)
             ),
         )
-    elif p.is_sequence and p.is_argument(one) and p.rng.random() < 0.6:
+    elif p.is_sequence and p.is_argument(one) and p.rng.random() < 0.75:
         other = p.fresh(one.element, one.shape, 2, power)
     else:
         other = p.like(one, terms=2, power=power)
@@ -611,8 +611,8 @@ def reduce(p: Program) -> list[Value]:
         return argmax(p)
     operands, reducers = draw_operands(p)
     axes = p.axes(operands[0].rank)
-    if p.rng.random() < 0.4:
-        axes = [int(np.argmin(operands[0].shape))]
+    if p.rng.random() < (0.6 if p.is_sequence else 0.4):
+        axes = [int(p.rng.choice(np.flatnonzero(np.asarray(operands[0].shape) <= max(3, min(operands[0].shape)))))]
     pairs = list(zip(operands, reducers, strict=True))
     arrays = [reduced(r, v.wide, v.element, axes) for v, r in pairs]
     given = [*operands, *(neutral(p, v.element, r) for v, r in pairs)]
@@ -807,11 +807,11 @@ def contraction(name: str, p: Program) -> Value:
         # Many rows, of a few numbers each.
         rows = (
             pick(rng, (16_384, 32_768, 32_768)) + int(rng.integers(-1, 4))
-            if rng.random() < 0.8
-            else rng.integers(4_000, 40_000)
+            if rng.random() < 0.6
+            else rng.integers(4_000, 60_000)
         )
         shape = (int(rows), pick(rng, (1, 2, 3, 3, 3, 4)))
-        shape = shape if rng.random() < 0.7 else shape[::-1]
+        shape = shape if rng.random() < 0.8 else shape[::-1]
     if name == "dot":
         shape = shape[:2]
     # The square of a sum of n products, summed as often as there are results, shall be exact as well.
@@ -830,8 +830,8 @@ def contraction(name: str, p: Program) -> Value:
         if is_thin:
             summed = by_size[0]
         batch = "".join(each for each in left if each not in summed and rng.random() < 0.15)
-    free = "".join(next(alphabet) for _ in range(pick(rng, (0, 1, 1, 1, 2) if name != "dot" else (0, 1))))
-    sizes |= {each: pick(rng, (1, 2, 3, 3, 4, 7, 16)) for each in free}
+    free = "".join(next(alphabet) for _ in range(pick(rng, (0, 1, 1, 1, 1, 2) if name != "dot" else (0, 1))))
+    sizes |= {each: pick(rng, (1, 2, 3, 3, 3, 4, 5, 7, 16)) for each in free}
     if name == "dot":
         right = summed + free
     else:

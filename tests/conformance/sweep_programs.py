@@ -189,7 +189,8 @@ class Program:
         self.size = rng.choice(
             ["small", "usual", "large"], p=[0.15, 0.83, 0.02] if self.is_sequence else [0.5, 0.48, 0.02]
         )
-        self.rank = pick(rng, (1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 7, 8, 8))
+        ranks = (1, 2, 2, 3, 4, 7, 7, 8, 8) if self.is_sequence else (1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 7, 8, 8)
+        self.rank = pick(rng, ranks)
         self.few = rng.random() < 0.5  # whether numbers are small
         self.special = rng.random() < 0.15  # whether floats are NaN, infinite or minus zero as well
         self.is_piped = 0.95 if self.is_sequence else pick(rng, (1.0, 0.8, 0.5))
@@ -374,7 +375,7 @@ class Program:
         sizes = [1] * rank
         if not rank:
             return ()
-        if rng.random() < (0.7 if rank > 5 else 0.3):
+        if rng.random() < (0.5 if rank > 5 else 0.3):
             while prod(sizes) * 3 <= huge:
                 sizes[rng.integers(rank)] *= pick(rng, (2, 2, 3))
             return tuple(sizes)

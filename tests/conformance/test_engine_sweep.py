@@ -7,13 +7,30 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine_sweep import draw_program, ended
+from engine_sweep import draw_program, ended, swept
+from packaging.version import Version
 from sweep_ops import OPS, UNDRAWN
 from sweep_programs import Drawn, Value
 
+from vhlo_tools.bindings import get_provider
+from vhlo_tools.execution import KNOWN_FAULTS
+from vhlo_tools.execution.known_faults import faults_in
 from vhlo_tools.spec import known_ops
 
 CHUNKS = 12
+#: Programs of seed 0 that are wrong, or crash, as jaxlib comes, by their fault.
+FOUND = {
+    "xla-kernels-of-products": 762,
+    "xla-kernels-of-rank-7": 5580,
+    "xla-kernels-of-dilated-windows": 866,
+    "xla-kernels-of-minima": 436,
+    "xla-update-by-a-slice-of-itself": 1448,
+    "xla-scatter-of-one-value": 2086,
+    "xla-scatter-without-an-index": 406,
+    "xla-sort-taken-for-a-top-k": 2064,
+}
+#: One with windows of a scatter partly outside, which the interpreter updates in parts, and XLA and JAX do not.
+PARTLY_OUTSIDE = 886
 
 
 @pytest.mark.long
@@ -26,6 +43,26 @@ def test_the_engines_agree(chunk: int) -> None:
         assert how not in ("different", "crashed"), f"--seed 1 --only {number}: {why}\n{drawn.text}"
         counts[how] += 1
     assert counts["refused"] <= 2
+
+
+@pytest.mark.long
+def test_known_faults_are_found_again() -> None:
+    provider, in_play = get_provider(None), {PARTLY_OUTSIDE}
+    for fault in KNOWN_FAULTS:
+        if fault.id in FOUND:
+            text = draw_program(0, FOUND[fault.id]).text
+            module = provider.parse(provider.new_context(), text)
+            is_mended = bool(fault.mended) and release() >= Version(fault.mended)
+            assert (fault in faults_in(provider, module, "xla")) is not is_mended
+            in_play |= set() if is_mended else {FOUND[fault.id]}
+    plain = {number: how for number, how, _ in swept(sorted(in_play), 0, 1, is_plain=True)}
+    assert {number for number, how in plain.items() if how in ("different", "crashed")} == in_play, plain
+    judged = {number: how for number, how, _ in swept(sorted(FOUND.values()), 0, 1, is_plain=False)}
+    assert set(judged.values()) == {"equal"}, judged
+
+
+def release() -> Version:
+    return Version(get_provider(None).library.name.split()[1])
 
 
 def test_every_op_is_drawn_or_there_is_a_reason() -> None:

@@ -57,6 +57,40 @@ def update(index: str) -> str:
     return f"func.func @main(%a: {F}, %u: tensor<1xf32>, %i: tensor<{index}>) -> {F} {{\n{body}\nreturn %r : {F}\n}}"
 
 
+def reduce(op: str, kind: str) -> str:
+    body = f"%r = stablehlo.reduce(%a init: %b) applies stablehlo.{op} across dimensions = [0] : "
+    body += f"(tensor<4x{kind}>, tensor<{kind}>) -> tensor<{kind}>"
+    arguments = f"%a: tensor<4x{kind}>, %b: tensor<{kind}>"
+    return f"func.func @main({arguments}) -> tensor<{kind}> {{\n{body}\nreturn %r : tensor<{kind}>\n}}"
+
+
+def two_sums(one: str, other: str) -> str:
+    args, types = f"%a: tensor<4x{one}>, %b: tensor<4x{other}>", f"tensor<{one}>, tensor<{other}>"
+    region = f"""^bb0(%x: tensor<{one}>, %i: tensor<{other}>, %y: tensor<{one}>, %j: tensor<{other}>):
+%s = stablehlo.add %x, %y : tensor<{one}> %t = stablehlo.add %i, %j : tensor<{other}>
+stablehlo.return %s, %t : {types}"""
+    return f"""func.func @main({args}) -> ({types}) {{
+%z = stablehlo.constant dense<0> : tensor<{one}> %w = stablehlo.constant dense<0> : tensor<{other}>
+%r:2 = "stablehlo.reduce"(%a, %b, %z, %w) <{{dimensions = array<i64: 0>}}> ({{ {region} }}) :
+  (tensor<4x{one}>, tensor<4x{other}>, {types}) -> ({types})
+return %r#0, %r#1 : {types} }}"""
+
+
+def window(low: int) -> str:
+    body = f"""%z = stablehlo.constant dense<0.0> : tensor<f32>
+%r = "stablehlo.reduce_window"(%a, %z)
+  <{{window_dimensions = array<i64: 1>, padding = dense<[[{low}, 0]]> : tensor<1x2xi64>}}> ({{
+^bb0(%x: tensor<f32>, %y: tensor<f32>): %m = stablehlo.add %x, %y : tensor<f32> stablehlo.return %m : tensor<f32>
+}}) : ({F}, tensor<f32>) -> tensor<{4 + low}xf32>"""
+    return f"func.func @main(%a: {F}) -> tensor<{4 + low}xf32> {{\n{body}\nreturn %r : tensor<{4 + low}xf32>\n}}"
+
+
+def product(kind: str) -> str:
+    matrix = f"tensor<2x2x{kind}>"
+    body = f"%r = stablehlo.dot_general %a, %a, contracting_dims = [1] x [1] : ({matrix}, {matrix}) -> {matrix}"
+    return f"func.func @main(%a: {matrix}) -> {matrix} {{\n{body}\nreturn %r : {matrix}\n}}"
+
+
 #: A program that has the fault, and one of the same ops that has not.
 CASES = {
     "interpreter-total-order": (compare("TOTALORDER"), compare("FLOAT")),
@@ -76,6 +110,10 @@ CASES = {
         elementwise("abs", F),
     ),
     "xla-kernels-of-dilated-windows": (reported("windows_over_a_dilated_base"), elementwise("abs", F)),
+    "xla-kernels-of-minima": (reduce("minimum", "f32"), reduce("minimum", "i32")),
+    "xla-products-of-two-bits": (product("i2"), product("i4")),
+    "xla-reduction-of-two-bits-beside-others": (two_sums("ui2", "i32"), two_sums("ui2", "i2")),
+    "xla-windows-of-one-with-negative-padding": (window(-1), window(1)),
     "xla-kernels-of-products": (reported("rows_squared"), elementwise("multiply", F, F)),
     "xla-kernels-of-rank-7": (reported("sum_of_products_of_rank_7"), reported("rows_squared")),
     "xla-concatenate-of-two-bits": (
@@ -130,6 +168,15 @@ def test_what_is_avoided_is_a_known_fault() -> None:
         assert {BY_ID[each].remedy for each in option.faults} == {"option"}, name
     named = {each for option in JUDGE_OPTIONS.values() for each in option.faults}
     assert named == {each.id for each in KNOWN_FAULTS if each.remedy == "option"}
+
+
+def test_what_a_check_of_xla_refuses_is_refused_by_name() -> None:
+    given = [[1, 2, 3, 0], [1, 2, 3, 4]]
+    mixed, alike = CASES["xla-reduction-of-two-bits-beside-others"]
+    with pytest.raises(vt.EngineError, match="does not reduce elements of two bits beside others; use the engine ref"):
+        vt.run(mixed, given, engine="xla")
+    assert list(map(int, vt.run(mixed, given, engine="reference"))) == [2, 10]
+    assert list(map(int, vt.run(alike, [given[0], [1, 0, -1, -1]], engine="xla"))) == [2, -1]
 
 
 def test_runs_and_verification_name_them() -> None:

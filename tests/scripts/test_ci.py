@@ -16,15 +16,16 @@ from ci import Record, chosen, run_steps
 from ci_steps import ENVIRONMENT, STEPS, LackingError, Step
 from support.corpus import ROOT
 
-LONGER = [step.name for step in STEPS if step.changes and not step.name.endswith(ENVIRONMENT)]
+LONGER = [step.name for step in STEPS if step.changes and not step.full and not step.name.endswith(ENVIRONMENT)]
+FULL = {step.name for step in STEPS if step.full}
 #: Of a machine on which every step takes a minute of all cores.
 QUICK = Record("", {step.name: (60, 60 * ci._cores()) for step in STEPS})
 
 
 def names(changed: list[str] | None, turn: int = 0, record: Record | None = None) -> set[str]:
     steps, left = chosen(changed, record, turn)
-    assert not left
-    return {step.name for step in steps} & set(LONGER)
+    assert set(left) <= FULL
+    return {step.name for step in steps} & {*LONGER, *FULL}
 
 
 def test_each_longer_step_has_its_turn() -> None:
@@ -63,6 +64,12 @@ def test_a_file_beside_the_package_asks_for_nothing_but_the_turn() -> None:
     assert names(["LICENSE"], 3) == {LONGER[3]}
 
 
+def test_what_runs_in_full_only_is_left_by_all_others_and_said() -> None:
+    assert FULL
+    assert set(chosen(["vhlo_tools/execution/xla/workarounds.py"], None, 0)[1]) == FULL
+    assert not chosen(["docs/ci.md"], None, 0)[1]
+
+
 def test_where_no_record_is_known_everything_is_concerned() -> None:
     assert names(None) == set(LONGER)
 
@@ -78,7 +85,7 @@ def test_what_takes_too_long_is_left_and_said_but_not_the_one_whose_turn_it_is()
     assert LONGER[5] not in left
     assert len(steps) <= ci.MINUTES
     taken = {step.name for step in steps} & set(LONGER)
-    assert taken | set(left) == set(LONGER)
+    assert taken | set(left) == {*LONGER, *FULL}
     assert len(chosen(None, QUICK, 5, slowness=2.0)[1]) > len(left)
     slow = Record("", {step.name: (9999, 9999) for step in STEPS})
     steps, left = chosen(None, slow, 5)
@@ -195,4 +202,4 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path, monkeypatch: pytest.
 
 def test_the_jobs_of_a_forge_are_the_steps() -> None:
     done = subprocess.run([ROOT / ".ci" / "run", "--list", "--full"], capture_output=True, text=True, check=True)
-    assert set(LONGER) < set(json.loads(done.stdout))
+    assert {*LONGER, *FULL} < set(json.loads(done.stdout))

@@ -96,7 +96,7 @@ JUDGE_OPTIONS: Final[Mapping[str, JudgeOption]] = {
     "xla_cpu_experimental_ynn_fusion_type": JudgeOption(
         "",
         "XLA computes fusions of products, sums and windows itself, in place of kernels of YNNPACK",
-        ("xla-kernels-of-dilated-windows", "xla-kernels-of-products", "xla-kernels-of-rank-7"),
+        ("xla-kernels-of-dilated-windows", "xla-kernels-of-minima", "xla-kernels-of-products", "xla-kernels-of-rank-7"),
     ),
 }
 #: Options that the installed release does not have, as it said.

@@ -106,6 +106,19 @@ def _is_reassociated(op: Operation) -> bool:
     return bool(reassociated(op))
 
 
+def _takes_minima(op: Operation) -> bool:
+    made = {str(each.name) for region in op.regions for block in region.blocks for each in block.operations}
+    return not made.isdisjoint({"stablehlo.minimum", "stablehlo.maximum"}) and _elements(op.operands)[0][0] in "bf"
+
+
+def _is_mixed_with_two_bits(op: Operation) -> bool:
+    return len({re.match("u?i2$", each) is None for each in _elements(op.operands)}) > 1
+
+
+def _pads_negatively(op: Operation) -> bool:
+    return "padding" in op.attributes and min(map(int, op.attributes["padding"]), default=0) < 0
+
+
 def _is_of_rank_7(op: Operation) -> bool:
     return any(len(each.type.shape) >= 7 for each in op.operands)
 
@@ -144,6 +157,7 @@ _ROWS: Final[Mapping[tuple[EngineName, FaultRemedy], Mapping[str, tuple[str, str
     },
     ("xla", "option"): {
         "xla-kernels-of-dilated-windows": ("the base dilation is ignored", "reduce_window", _is_dilated),
+        "xla-kernels-of-minima": ("NaN is lost among minima and maxima", "reduce reduce_window", _takes_minima),
         "xla-kernels-of-products": ("the last of many rows are wrong", "dot dot_general", _always),
         "xla-kernels-of-rank-7": ("sums of products of rank 7 crash", "reduce", _is_of_rank_7),
     },
@@ -163,6 +177,7 @@ _ROWS: Final[Mapping[tuple[EngineName, FaultRemedy], Mapping[str, tuple[str, str
         ),
         "xla-integer-powers": ("six bits of the exponent are used", "power", _takes("u?i")),
         "xla-narrow-start-indices": ("the limit of narrow indices overflows", "dynamic_update_slice", _by_narrow_index),
+        "xla-products-of-two-bits": ("elements of two bits are refused", "dot_general", _of_two_bits),
         "xla-random-bits-of-another-type": ("the result is unsigned", "rng_bit_generator", _draws_signed),
         "xla-scatter-by-a-narrow-index": ("a single window is not scattered", "scatter", _by_narrow_index),
         "xla-scatter-of-one-value": ("operands that are equal are updated in one place", "scatter", _scatters_several),
@@ -170,8 +185,12 @@ _ROWS: Final[Mapping[tuple[EngineName, FaultRemedy], Mapping[str, tuple[str, str
         "xla-sort-taken-for-a-top-k": ("any iota is taken for the sorted positions", "sort", _has_several),
         "xla-square-root-of-f8E3M4": ("results are rounded twice", "sqrt", _takes("f8E3M4")),
         "xla-update-by-a-slice-of-itself": ("the update may be overwritten", "dynamic_update_slice", _always),
+        "xla-windows-of-one-with-negative-padding": ("windows of one crash", "reduce_window", _pads_negatively),
     },
-    ("xla", "refused"): {"xla-sort-of-two-bits": ("bytes are sorted", "sort", _of_two_bits)},
+    ("xla", "refused"): {
+        "xla-reduction-of-two-bits-beside-others": ("a check of its own fails", "reduce", _is_mixed_with_two_bits),
+        "xla-sort-of-two-bits": ("bytes are sorted", "sort", _of_two_bits),
+    },
 }
 #: The first release of jaxlib that was found to be right.
 _MENDED: Final = dict.fromkeys(

@@ -127,8 +127,12 @@ def _reason(provider: Provider, op: Operation, recursive: frozenset[str]) -> str
         _OF_SIX_BITS.search(str(each.type)) for each in (*op.operands, *op.results)
     ):
         return "XLA does not support 6-bit floats on a CPU; the engine reference does"
-    if name == "stablehlo.sort" and any(_OF_TWO_BITS.search(str(each.type)) for each in op.operands):
-        return "XLA treats a byte of packed two-bit elements as one element; use the engine reference"
+    if name in ("stablehlo.sort", "stablehlo.reduce"):
+        of_two_bits = {bool(_OF_TWO_BITS.search(str(each.type))) for each in op.operands}
+        if True in of_two_bits and name == "stablehlo.sort":
+            return "XLA treats a byte of packed two-bit elements as one element; use the engine reference"
+        if len(of_two_bits) > 1:
+            return "XLA does not reduce elements of two bits beside others; use the engine reference"
     if any(map(is_too_large, op.results)):
         return TOO_LARGE
     return _OPS.get(name)
