@@ -138,7 +138,7 @@ def _of_calls(turns: int, packages: Mapping[str, Path | None]) -> list[Outcome]:
 def _call(case: str, turns: int, package: Path | None) -> dict[str, list[float]]:
     assert case in CASES
     own = {"PYTHONPATH": str(package)} if package else {}
-    script = str(Path(__file__).with_name("aim_pairs.py"))
+    script = str((package or Path(__file__).parents[1]) / "benchmarks" / "aim_pairs.py")
     command = [sys.executable, script, case, "--pairs", str(turns)]
     done = subprocess.run(command, env={**os.environ, **own}, stdout=subprocess.PIPE, text=True, check=True)
     found: dict[str, list[float]] = json.loads(done.stdout)
