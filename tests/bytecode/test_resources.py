@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from vhlo_tools import MalformedArtifactError
+from vhlo_tools.bindings import Provider
+from vhlo_tools.bytecode import decode, encode, inline_resources
 from vhlo_tools.bytecode.container import Resource, ResourceGroup, ResourceKind, decode_resources, encode_resources
 from vhlo_tools.bytecode.primitives import ByteReader
 
@@ -69,3 +71,18 @@ def test_blobs_stand_aligned() -> None:
 def test_damage(keys: str, values: str, message: str) -> None:
     with pytest.raises(MalformedArtifactError, match=message):
         read(bytes.fromhex(keys), bytes.fromhex(values))
+
+
+@pytest.mark.parametrize("number", [0, 1, 7, 8, 9, 17])
+def test_booleans_of_a_byte_each_are_packed(number: int, provider: Provider) -> None:
+    values = [n % 3 == 0 for n in range(number)]
+    kind = f"tensor<{number}xi1>"
+    blob = f"0x01000000{bytes(values).hex().upper()}"
+    text = f"func.func @main() {{ %0 = stablehlo.constant dense_resource<r> : {kind} return }}"
+    resources = f'{{-# dialect_resources: {{ builtin: {{ r: "{blob}" }} }} #-}}'
+    module = provider.parse(provider.new_context(), f"{text}\n{resources}")
+    file = decode(b"".join(provider.bytecode(module, provider.library.current)))
+    inline_resources(file)
+    written = ", ".join(str(each).lower() for each in values)
+    dense = "dense<>" if not number else f"dense<{values[0]}>".lower() if number == 1 else f"dense<[{written}]>"
+    assert f"{dense} : {kind}" in provider.text(provider.parse(module.context, encode(file)))

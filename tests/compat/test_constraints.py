@@ -124,3 +124,54 @@ def test_equality_of_integers_does_not_depend_on_the_type_of_comparison() -> Non
 def test_verify_says_which_constraint() -> None:
     with pytest.raises(vt.EngineError, match=r"violates constraint \(C3\) of the specification"):
         vt.verify(CASES["compare C3 1"].text, CASES["compare conforms 1"].text)
+
+
+@pytest.mark.parametrize(
+    ("op", "channel", "groups", "size", "expected"),
+    [
+        ("all_gather", "", [[0, 1]], 4, set()),
+        ("all_gather", "", [[0], [1]], 2, set()),
+        ("all_gather", "", [[0, 1, 2]], 6, {"C3"}),
+        # A group has all partitions of its replicas.
+        ("all_gather", "channel", [[0, 1]], 12, set()),
+        ("all_gather", "channel", [[0, 1]], 4, {"C6"}),
+        ("all_gather", "channel", [[0, 1, 2]], 18, {"C3"}),
+        # A group has numbers of devices.
+        ("all_gather", "global", [[0, 1, 2, 3, 4, 5]], 12, set()),
+        ("all_gather", "global", [[0, 1]], 4, {"C3"}),
+        # A group has partitions.
+        ("all_to_all", "channel", [[0, 1, 2]], 6, set()),
+        ("all_to_all", "channel", [[0, 1]], 6, {"C6"}),
+        ("all_to_all", "", [[0, 1]], 6, set()),
+        ("all_to_all", "", [[0, 1, 2]], 6, {"C6"}),
+    ],
+)
+def test_groups_are_of_the_devices_of_the_module(
+    op: str, channel: str, groups: list[list[int]], size: int, expected: set[str]
+) -> None:
+    given = 2 if op == "all_gather" else 6
+    attributes = {
+        "replica_groups": f"dense<{groups}> : tensor<{len(groups)}x{len(groups[0])}xi64>",
+        **({"channel_handle": "#stablehlo.channel_handle<handle = 1, type = 0>"} if channel else {}),
+        **({"use_global_device_ids": "unit"} if channel == "global" else {}),
+    }
+    if op == "all_gather":
+        attributes["all_gather_dim"] = "0 : i64"
+    else:
+        parts = f"{len(groups[0])} : i64"
+        attributes |= {"split_dimension": "0 : i64", "concat_dimension": "0 : i64", "split_count": parts}
+    listed = ", ".join(f"{name} = {value}" for name, value in attributes.items())
+    types = f"(tensor<{given}xf32>) -> tensor<{size}xf32>"
+    text = f"""module attributes {{mhlo.num_replicas = 2 : i32, mhlo.num_partitions = 3 : i32}} {{
+      func.func @main(%a: tensor<{given}xf32>) -> tensor<{size}xf32> {{
+        %r = "stablehlo.{op}"(%a) <{{{listed}}}> : {types}
+        return %r : tensor<{size}xf32> }} }}"""
+    found = {each.message.partition("(")[2].partition(")")[0] for each in violations(text)}
+    assert found == expected
+
+
+def test_what_ends_a_process_is_refused() -> None:
+    silent = {(op, rule.number) for op, rules in CONSTRAINTS.items() for rule in rules if rule.is_silent}
+    assert {("all_reduce", "C5"), ("reduce_scatter", "C7"), ("all_gather", "C6"), ("compare", "C3")} <= silent
+    with pytest.raises(vt.EngineError, match=r"stablehlo.all_reduce violates constraint \(C5\)"):
+        vt.run(CASES["all_reduce C5 1"].text, [[1, 2]], engine="xla")

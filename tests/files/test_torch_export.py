@@ -16,7 +16,7 @@ from support.vhlo_process import warm_python
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import inspect_bytes
-from vhlo_tools.files import Kind, decode_torch_export, recognise
+from vhlo_tools.files import Kind, ViewFile, decode_torch_export, recognise
 
 FILE = EXAMPLES / "torch_classifier.pt2"
 
@@ -35,6 +35,12 @@ def zipped(entries: dict[str, bytes], compression: int = zipfile.ZIP_STORED) -> 
         for name, content in entries.items():
             archive.writestr(name, content)
     return buffer.getvalue()
+
+
+def test_a_view_is_read_as_a_file() -> None:
+    file = ViewFile(b"abcdef")
+    assert (file.tell(), file.read(2), file.tell(), file.read()) == (0, b"ab", 2, b"cdef")
+    assert (file.seek(-1, io.SEEK_END), file.read(), file.seek(1), file.seek(1, io.SEEK_CUR)) == (5, b"f", 1, 2)
 
 
 def test_the_example() -> None:

@@ -74,6 +74,7 @@ def test_sarif(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "sine(x) / cosine(x)" in rule["help"]["text"]
     assert rule["help"]["markdown"].startswith("**The op tan**")
     first, second, third = run["results"]
+    assert first["properties"] == {"question": "1.3.0", "target": "1.3.0", "introduced": "1.4.0", "op": "stablehlo.tan"}
     assert [each["ruleId"] for each in run["results"]] == ["tan"] * 3
     place = first["locations"][0]["physicalLocation"]
     assert place["region"] == {"startLine": 5, "startColumn": 3}

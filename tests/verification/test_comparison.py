@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from vhlo_tools.verification import Tolerance, compare
+from vhlo_tools.verification.comparison import has_subnormals, without_subnormals
+from vhlo_tools.verification.rounds import Round
 
 EXACT = Tolerance(ulp=0)
 
@@ -77,3 +79,26 @@ def test_distances_of_what_is_equal() -> None:
     narrow = np.array([0x0F, 0xFF], np.uint8).view(ml_dtypes.int4)
     compared = compare(narrow[:1], narrow[1:], EXACT, "0")
     assert (compared.differing, compared.max_ulp) == (0, None)
+
+
+@pytest.mark.parametrize(("dtype", "least"), [(np.float32, -126), (np.float64, -1022), (ml_dtypes.bfloat16, -126)])
+def test_subnormal_numbers_are_taken_as_zeros_of_their_sign(dtype: Any, least: int) -> None:
+    smallest = 2.0**least
+    given = np.array([smallest, smallest / 2, -smallest / 2, 0, np.inf, -smallest], dtype)
+    found = without_subnormals(given)
+    assert found.tolist() == [smallest, 0, 0, 0, np.inf, -smallest]
+    assert np.signbit(found).tolist() == [False, False, True, False, False, True]
+    assert has_subnormals(given)
+    assert not has_subnormals((found, None))
+    assert not has_subnormals(np.array([smallest / 2], np.float16))
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_each_part_of_a_complex_number_may_be_subnormal(dtype: Any) -> None:
+    smallest = np.finfo(dtype).smallest_normal
+    found = without_subnormals(np.array([complex(smallest / 2, 1), complex(1, smallest / 2), smallest], dtype))
+    assert found.tolist() == [1j, 1, smallest]
+
+
+def test_a_round_has_no_subnormal_inputs_unless_it_says_so() -> None:
+    assert not Round("", ()).subnormals

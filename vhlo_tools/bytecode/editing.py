@@ -31,7 +31,7 @@ from vhlo_tools.bytecode.entries import (
 from vhlo_tools.bytecode.entry_printing import Printer
 from vhlo_tools.bytecode.file import File, decode, table_of
 from vhlo_tools.bytecode.ir import encode_ir
-from vhlo_tools.bytecode.primitives import flagged, varint
+from vhlo_tools.bytecode.primitives import varint
 from vhlo_tools.bytecode.program import Block, Operation, Region, UseListOrder, blocks_in, heads_in
 from vhlo_tools.bytecode.traversal import inherent_attributes
 from vhlo_tools.errors import MalformedArtifactError, UnsupportedFeatureError
@@ -192,13 +192,10 @@ class AttributeLayout:
         pieces = []
         for slot in slots:
             index = inherent.get(slot.name)
-            if index is not None:
-                pieces.append(flagged(index, True) if slot.optional else varint(index))
-            elif slot.optional:
-                pieces.append(varint(0))
-            else:
+            if index is None:
                 at = self._file.attributes[op.attributes or op.location]
                 raise at.malformed(f"an op of {self._name(op)} has no attribute {slot.name}")
+            pieces.append(varint(index))  # no attribute of an op of VHLO is optional
         if not pieces:
             return None, self._tables.dictionary(discardable)
         data = b"".join(pieces)

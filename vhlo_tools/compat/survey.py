@@ -281,7 +281,7 @@ class FeatureScan:
     def _could_matter(self, facts: OpFacts) -> bool:
         """Whether an op may be excluded from any older version of VHLO, judging by the tables."""
         version = facts.version
-        if not facts.look or facts.op is None or version is None or version.min > self._oldest or version.number > 1:
+        if not facts.look or facts.op is None or version is None or version.min > self._oldest:
             return True
         for constraint in facts.op.constraints:
             if version.number in constraint.versions:

@@ -78,7 +78,7 @@ class EnumSource:
     attribute: KindSource
     cases: Mapping[str, int]
     #: the first versions of cases that are newer than the enum, where C++ says so
-    begins: Mapping[str, Version] = field(default_factory=dict, hash=False)
+    begins: Mapping[str, Version] = field(default_factory=dict)
 
 
 # Not slotted: cached properties keep their results in __dict__.

@@ -73,6 +73,10 @@ def test_constants(make: Made, text: str, file: File) -> None:
         (lambda tables: tables.vhlo("type_v1", tables.structure("type", {"type": "f32_v1"})), "!vhlo.f32_v1"),
         (lambda tables: tables.vhlo("array_v1", (tables.vhlo("string_v1", tables.string("a")),) * 2), '["a", "a"]'),
         (
+            lambda tables: tables.structure("attribute", {"attribute": "type_extensions_v1", "bounds": [3, 4]}),
+            "#vhlo.type_extensions_v1<bounds = [3, 4]>",
+        ),
+        (
             lambda tables: tables.vhlo(
                 "dict_v1", ((tables.vhlo("string_v1", tables.string("key")), tables.vhlo("array_v1", ())),)
             ),
@@ -106,6 +110,13 @@ def test_a_long_list_is_not_written_out(file: File) -> None:
         return tables.vhlo("array_v1", tuple(tables.vhlo("string_v1", tables.string(f"{n:0100}")) for n in range(1000)))
 
     assert len(described(file, make)) < 500
+
+
+def test_a_tensor_without_a_digest_is_read_up_to_a_size(file: File) -> None:
+    describer = Describer(FileNumbering(file, ValueNumbering()), digests=False)
+    for size, text in ((1 << 16, "dense<7> : tensor<16384xi32>"), ((1 << 16) + 4, "tensor<16385xi32>, 65540 bytes")):
+        make = tensor("i32_v1", size // 4, data=words(7) * (size // 4))
+        assert describer.attribute(make(Tables(file))) == text
 
 
 def test_what_is_shortened_is_told_from_others_that_begin_so() -> None:

@@ -222,3 +222,17 @@ def test_constants_that_stay(tmp_path: Path) -> None:
         "should not use values from outside",
     )
     assert vt.diff(artifact, restored, locations=True) == []
+
+
+def test_a_value_that_another_function_uses_too_is_counted(tmp_path: Path) -> None:
+    constant = "%0 = stablehlo.constant dense<[1.0, 2.0]> : tensor<2xf32> return %0 : tensor<2xf32>"
+    artifact = vt.serialize(
+        f"""func.func @main() -> tensor<2xf32> {{ %1 = func.call @f() : () -> tensor<2xf32> {constant} }}
+        func.func private @f() -> tensor<2xf32> {{ {constant} }}"""
+    )
+    result, restored = round_trip(artifact, tmp_path)
+    assert result.notes == (
+        "constants of functions other than @main, which were not externalized: 1",
+        "values that other attributes or functions also use, and that remain in the artifact: 1, 8 bytes",
+    )
+    assert vt.diff(artifact, restored, locations=True) == []

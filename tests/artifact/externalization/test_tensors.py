@@ -79,6 +79,8 @@ def test_a_hundred_dimensions_and_no_more(file: File) -> None:
         ("i32_v1", (3,), bytes(8), "8 bytes are not elements of tensor<3xi32>"),
         ("bool_v1", (17,), bytes(2), "2 bytes are not elements of tensor<17xi1>"),
         ("i32_v1", (0,), b"a", "1 bytes are not elements of tensor<0xi32>"),
+        # The first hundred characters of a type.
+        ("i32_v1", (3, *[1] * 60), bytes(8), f"8 bytes are not elements of tensor<3x{'1x' * 45}1 \\("),
     ],
 )
 def test_what_is_no_constant(element: str, shape: tuple[int, ...], data: bytes, message: str, file: File) -> None:
