@@ -32,9 +32,10 @@ _ROUNDED_TWICE: Final = {"bf16": 16, "f8E8M0FNU": 23}
 _EXPONENT_BITS: Final = 6
 #: With this attribute XLA does not inline a call.
 _NOT_INLINED: Final = '{inlineable = "false"}'
-#: The ops of an operand that XLA rewrites an op together with: always, and if both have a constant too. All but
-#: divisions of quotients are so up to some release after jaxlib 0.10.2.
-_ALGEBRA: Final = {"divide": ("divide", "power"), "log": ("exponential", "power"), "power": ("exponential",)}
+#: The ops of an operand that XLA rewrites an op together with.
+_ALGEBRA: Final = {"divide": ("divide",), "log": ("rsqrt",)}
+#: Those that it did up to some release after jaxlib 0.10.2: always, and if both have a constant too.
+_OLD_ALGEBRA: Final = {"divide": ("power",), "log": ("exponential", "power"), "power": ("exponential",)}
 _ALGEBRA_OF_CONSTANTS: Final = {
     **dict.fromkeys(("add", "subtract"), ("add", "subtract")),
     **dict.fromkeys(("divide", "multiply"), ("divide", "multiply")),
@@ -85,23 +86,24 @@ def _dynamic_update_slice(rewriter: Rewriter) -> list[Any] | None:
 
 def _algebra(rewriter: Rewriter) -> None:
     """XLA computes with floats as with real numbers, and so by way of others, which overflow, or of none."""
-    for number in reassociated(rewriter.op):
+    for number in {*replaced(rewriter.op), *replaced_before(rewriter.op)}:
         _set_apart(rewriter, number)
 
 
-def reassociated(op: Operation) -> list[int]:
+def replaced(op: Operation) -> list[int]:
     """The operands that XLA replaces by others, with those that they are computed from."""
-    name, operands = _short_name(op), list(op.operands)
-    held: Any = op
-    if str(held.parent.name) not in _RUN_IN_SEQUENCE or re.match(
-        r"u?i\d", str(getattr(operands[0].type, "element_type", ""))
-    ):
-        return []
-    made = [_made_by(value) for value in operands]
+    name, made = _short_name(op), _terms(op)
+    found = [number for number, each in enumerate(made) if _short_name(each) in _ALGEBRA.get(name, ())]
+    return found + [number for number, each in enumerate(made) if name == "add" and _is_zero(each)]
+
+
+def replaced_before(op: Operation) -> list[int]:
+    """Those that old releases replace besides."""
+    name, made = _short_name(op), _terms(op)
     names = [_short_name(each) for each in made]
     found = []
     for number, inner in enumerate(names):
-        if inner in _ALGEBRA.get(name, ()):
+        if inner in _OLD_ALGEBRA.get(name, ()):
             found.append(number)
         elif inner in _ALGEBRA_OF_CONSTANTS.get(name, ()) and "constant" in names:
             if "constant" in [_short_name(_made_by(value)) for value in made[number].operands]:
@@ -109,6 +111,21 @@ def reassociated(op: Operation) -> list[int]:
         elif name == "divide" and set(names) == {"exponential"}:
             found.append(number)
     return found
+
+
+def _terms(op: Operation) -> list[Any]:
+    """The ops of the operands; none where XLA replaces nothing: among integers, and within reductions."""
+    held: Any = op
+    is_of_integers = re.match(r"u?i\d", str(getattr(op.operands[0].type, "element_type", "")))
+    if str(held.parent.name) not in _RUN_IN_SEQUENCE or is_of_integers:
+        return []
+    return [_made_by(value) for value in op.operands]
+
+
+def _is_zero(op: Any) -> bool:
+    """Whether it is the constant +0.0, which XLA leaves out, so that a sum with -0.0 is -0.0."""
+    value = op.attributes["value"] if _short_name(op) == "constant" else None
+    return bool(getattr(value, "is_splat", False)) and str(value).startswith("dense<0.000000e+00>")
 
 
 def _made_by(value: Any) -> Any:
