@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections import Counter
@@ -215,6 +214,8 @@ class Summary:
 
 
 def json_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
+    import json  # here and below, because few commands need it
+
     summary = Summary()
     files = [_file(answer, scope.knows) for answer in summary.counting(answers)]
     document = {"files": files, "summary": summary.as_json() | _against(scope)}
@@ -245,6 +246,8 @@ def _against(scope: Scope) -> dict[str, Any]:
 
 
 def _line(**values: Any) -> str:
+    import json
+
     return f"{json.dumps(values, default=str, allow_nan=False)}\n"
 
 
@@ -300,7 +303,8 @@ class Identity:
 
     @property
     def digest(self) -> str:
-        import hashlib  # imported here because only some formats need it
+        import hashlib
+        import json
 
         return hashlib.sha256(json.dumps(astuple(self)).encode()).hexdigest()[:32]
 
