@@ -767,9 +767,9 @@ VALUES_OF_RULES: Final[dict[str, Callable[[Case, Sequence[Array], Array], Array]
 def judged(case: Case, found: Array | str, inputs: Sequence[Array], engine: str, rules: Sequence[Rule]) -> Outcome:
     expected = case.expected(inputs)
     names = case.op.name, case.element.name, engine
+    known = {each.outcome: each.reason for each in reversed(rules) if each.fits(case, engine)}
     if isinstance(found, str):
-        known = next((each.reason for each in rules if each.outcome == "refused" and each.fits(case, engine)), "")
-        return Outcome(*names, "refused", len(expected), known, reason=found)
+        return Outcome(*names, "refused", len(expected), known.get("refused", ""), reason=found)
     values = inputs[:1] if case.op.operands == 1 else inputs[1 : 1 + case.op.operands]
     if case.result.kind == "complex":
         with np.errstate(all="ignore"):
@@ -795,9 +795,8 @@ def judged(case: Case, found: Array | str, inputs: Sequence[Array], engine: str,
         return Outcome(*names, "right", len(expected), **counts)
     at = int(np.argmax(is_wrong))
     operands = ", ".join(str(each[at]) for each in values)
-    return Outcome(
-        *names, "wrong", len(expected), **counts, reason=f"of {operands}: {found[at]}, expected {expected[at]}"
-    )
+    said = f"of {operands}: {found[at]}, expected {expected[at]}"
+    return Outcome(*names, "wrong", len(expected), known.get("wrong", ""), **counts, reason=said)
 
 
 @cache
