@@ -139,6 +139,11 @@ def test_verify_says_which_constraint() -> None:
         # A group has numbers of devices.
         ("all_gather", "global", [[0, 1, 2, 3, 4, 5]], 12, set()),
         ("all_gather", "global", [[0, 1]], 4, {"C3"}),
+        ("all_reduce", "channel", [[0, 1]], 2, set()),
+        ("all_reduce", "channel", [[0, 1, 2]], 2, {"C2"}),
+        ("all_reduce", "global", [[0, 1, 2, 3, 4, 5]], 2, set()),
+        ("reduce_scatter", "channel", [[0, 1]], 1, set()),
+        ("reduce_scatter", "channel", [[0, 1, 2]], 1, {"C4", "C8"}),
         # A group has partitions.
         ("all_to_all", "channel", [[0, 1, 2]], 6, set()),
         ("all_to_all", "channel", [[0, 1]], 6, {"C6"}),
@@ -149,22 +154,24 @@ def test_verify_says_which_constraint() -> None:
 def test_groups_are_of_the_devices_of_the_module(
     op: str, channel: str, groups: list[list[int]], size: int, expected: set[str]
 ) -> None:
-    given = 2 if op == "all_gather" else 6
+    given = 2 if op in ("all_gather", "all_reduce") else 6
     attributes = {
         "replica_groups": f"dense<{groups}> : tensor<{len(groups)}x{len(groups[0])}xi64>",
         **({"channel_handle": "#stablehlo.channel_handle<handle = 1, type = 0>"} if channel else {}),
         **({"use_global_device_ids": "unit"} if channel == "global" else {}),
+        **({"all_gather_dim": "0 : i64"} if op == "all_gather" else {}),
+        **({"scatter_dimension": "0 : i64"} if op == "reduce_scatter" else {}),
     }
-    if op == "all_gather":
-        attributes["all_gather_dim"] = "0 : i64"
-    else:
+    if op == "all_to_all":
         parts = f"{len(groups[0])} : i64"
         attributes |= {"split_dimension": "0 : i64", "concat_dimension": "0 : i64", "split_count": parts}
     listed = ", ".join(f"{name} = {value}" for name, value in attributes.items())
     types = f"(tensor<{given}xf32>) -> tensor<{size}xf32>"
+    region = """({ ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+      %s = stablehlo.add %x, %y : tensor<f32> stablehlo.return %s : tensor<f32> })"""
     text = f"""module attributes {{mhlo.num_replicas = 2 : i32, mhlo.num_partitions = 3 : i32}} {{
       func.func @main(%a: tensor<{given}xf32>) -> tensor<{size}xf32> {{
-        %r = "stablehlo.{op}"(%a) <{{{listed}}}> : {types}
+        %r = "stablehlo.{op}"(%a) <{{{listed}}}> {region if "reduce" in op else ""} : {types}
         return %r : tensor<{size}xf32> }} }}"""
     found = {each.message.partition("(")[2].partition(")")[0] for each in violations(text)}
     assert found == expected
