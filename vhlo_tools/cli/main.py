@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 # Each command is an object in the module of the same name in this package, which is imported on a call of the command.
-_MODULES = {"translate": "opt"}
+_MODULES = {"shims": "opt", "translate": "opt"}
 _GROUPS = {
     "One program": {
         "inspect": "Show the format and contents of a file.",

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from math import prod
 from os import PathLike
 from typing import Any, Final
+
+import numpy as np
 
 from vhlo_tools.artifact import Artifact, other_dialects
 from vhlo_tools.bindings import Context, MLIRFailure, Module, ModuleOp, Provider, get_provider, isolation, provider_of
@@ -14,7 +18,6 @@ from vhlo_tools.bytecode import decode, decode_container, encode, release_alignm
 from vhlo_tools.errors import DowngradeError, InvalidProgramError, MalformedArtifactError, UnsupportedFeatureError
 from vhlo_tools.files import Buffer, Kind, Source, decode_jax_export, find_hlo_module, identify, view
 from vhlo_tools.program.attribute_encoding import decode_attributes, is_encoded
-from vhlo_tools.program.boolean_constants import in_other_form
 from vhlo_tools.program.hlo_loading import module_of_hlo, proto_of_text
 from vhlo_tools.program.program import Program, explain_failure, unreadable
 from vhlo_tools.program.screening import is_deep, refuse_wide_integers, screen_source, trial_of, try_artifact
@@ -142,7 +145,7 @@ def _load_source(source: str | bytes, name: str, provider: Provider, trusted: bo
         try:
             return parsed(source)
         except MLIRFailure as failure:
-            other = in_other_form(source) if isinstance(source, str) else source
+            other = _in_other_form(source) if isinstance(source, str) else source
             if other != source:
                 with suppress(MLIRFailure):
                     return parsed(other)
@@ -162,3 +165,29 @@ LOADERS: Final[dict[Kind, Callable[[Buffer, str, Provider, bool], Program]]] = {
     Kind.HLO_TEXT: _load_hlo_text,
     Kind.HLO_PROTO: _load_hlo_proto,
 }
+
+
+# Large constants of booleans in MLIR text, which MLIR writes in hexadecimal in one of two forms
+#
+# Some releases of MLIR pack eight booleans into a byte, the first one into the lowest bit, and others give each a byte
+# of its own. A library reads the form that it writes. Source: ``DenseElementsAttr`` in
+# ``mlir/lib/IR/BuiltinAttributes.cpp`` of llvm/llvm-project, in its versions.
+
+_BOOLEANS: Final = re.compile(r'dense<"0x([0-9A-Fa-f]+)">( *: *(?:tensor|vector)<((?:\d+x)+)i1\b)')
+
+
+def _in_other_form(text: str) -> str:
+    """Unpacks packed constants, and packs unpacked ones."""
+    return _BOOLEANS.sub(_other, text)
+
+
+def _other(match: re.Match[str]) -> str:
+    stored = np.frombuffer(bytes.fromhex(match[1]) if len(match[1]) % 2 == 0 else b"", np.uint8)
+    number = prod(int(size) for size in match[3].split("x")[:-1])
+    if stored.size == number:
+        changed = np.packbits(stored != 0, bitorder="little")
+    elif stored.size == -(-number // 8):
+        changed = np.unpackbits(stored, count=number, bitorder="little")
+    else:
+        return match[0]
+    return f'dense<"0x{changed.tobytes().hex().upper()}">{match[2]}'
