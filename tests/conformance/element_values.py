@@ -827,7 +827,7 @@ def main() -> int:
     parser.add_argument("--elements", default=",".join(ELEMENTS), help="of which types (default: all)")
     parser.add_argument("--ops", default="*", help="which ops; patterns, separated by commas")
     parser.add_argument("--engines", default=",".join(ENGINES), help="of which engines (default: %(default)s)")
-    parser.add_argument("--record", type=Path, help="where to write numbers and causes as JSON")
+    parser.add_argument("--record", type=Path, help="where numbers and causes of these engines are kept as JSON")
     options = parser.parse_args()
     engines: tuple[EngineChoice, ...] = tuple(options.engines.split(","))
     rules = read_rules()
@@ -845,9 +845,25 @@ def main() -> int:
             f"unexpected: {each.op} of {each.element} on {each.engine} {each.outcome} {each.wrong}: {each.reason[:300]}"
         )
     if options.record:
-        options.record.write_text(json.dumps(record(found, engines), indent=1) + "\n")
+        kept = json.loads(options.record.read_text()) if options.record.exists() else {}
+        options.record.write_text(json.dumps(merged(kept, record(found, engines)), indent=1) + "\n")
     print(f"{len(found)} outcomes; {len(unexpected)} are unexpected")
     return int(bool(unexpected))
+
+
+def merged(kept: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record with what another one has of other engines."""
+    if not kept:
+        return dict(new)
+    ulp = {op: max(each.get("ulp", {}).get(op, 0) for each in (kept, new)) for op in {**kept["ulp"], **new["ulp"]}}
+    return {
+        **{name: {**kept[name], **new[name]} for name in ("with", "engines")},
+        "ulp": dict(sorted(ulp.items())),
+        **{
+            name: [each for each in kept[name] if each["engine"] not in new["with"]] + new[name]
+            for name in ("open", "causes")
+        },
+    }
 
 
 def record(found: Sequence[Outcome], engines: Sequence[str]) -> dict[str, Any]:

@@ -76,6 +76,12 @@ stablehlo.return %s, %t : {types}"""
 return %r#0, %r#1 : {types} }}"""
 
 
+def slice_at(index: str) -> str:
+    body = f"%i = stablehlo.constant dense<1> : tensor<{index}>\n"
+    body += f"%r = stablehlo.dynamic_slice %a, %i, sizes = [2] : ({F}, tensor<{index}>) -> tensor<2xf32>"
+    return f"func.func @main(%a: {F}) -> tensor<2xf32> {{\n{body}\nreturn %r : tensor<2xf32>\n}}"
+
+
 def window(low: int) -> str:
     body = f"""%z = stablehlo.constant dense<0.0> : tensor<f32>
 %r = "stablehlo.reduce_window"(%a, %z)
@@ -113,6 +119,7 @@ CASES = {
     "xla-kernels-of-minima": (reduce("minimum", "f32"), reduce("minimum", "i32")),
     "xla-products-of-two-bits": (product("i2"), product("i4")),
     "xla-reduction-of-two-bits-beside-others": (two_sums("ui2", "i32"), two_sums("ui2", "i2")),
+    "xla-unsigned-constant-indices": (slice_at("ui8"), slice_at("i8")),
     "xla-windows-of-one-with-negative-padding": (window(-1), window(1)),
     "xla-kernels-of-products": (reported("rows_squared"), elementwise("multiply", F, F)),
     "xla-kernels-of-rank-7": (reported("sum_of_products_of_rank_7"), reported("rows_squared")),

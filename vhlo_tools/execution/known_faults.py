@@ -98,6 +98,15 @@ def _stores_unsigned(op: Operation) -> bool:
     return any(each.startswith("!quant.uniform<u") for each in _elements((*op.operands, *op.results)))
 
 
+def _by_unsigned_constant(op: Operation) -> bool:
+    given: list[Any] = list(op.operands)[1:]
+    names = [str(getattr(each.owner, "name", "")) for each in given]
+    return any(
+        name == "stablehlo.constant" and element.startswith("ui")
+        for name, element in zip(names, _elements(given), strict=True)
+    )
+
+
 def _draws_signed(op: Operation) -> bool:
     return not _elements(op.results)[-1].startswith("ui")
 
@@ -131,6 +140,7 @@ def _always(_: Operation) -> bool:
     return True
 
 
+_SLICES: Final = "dynamic_gather dynamic_slice gather"
 _INDEXED: Final = "dynamic_gather dynamic_slice dynamic_update_slice gather scatter"
 _NARROW_FLOATS: Final = " ".join(
     sorted(each.partition(".")[2] for each in ops_where(lambda traits: "narrow floats" in traits.rewritings))
@@ -188,6 +198,7 @@ _ROWS: Final[Mapping[tuple[EngineName, FaultRemedy], Mapping[str, tuple[str, str
         "xla-scatter-without-an-index": ("one update of several is applied", "scatter", _scatters_without_index),
         "xla-sort-taken-for-a-top-k": ("any iota is taken for the sorted positions", "sort", _has_several),
         "xla-square-root-of-f8E3M4": ("results are rounded twice", "sqrt", _takes("f8E3M4")),
+        "xla-unsigned-constant-indices": ("the highest bit is a sign", _SLICES, _by_unsigned_constant),
         "xla-update-by-a-slice-of-itself": ("the update may be overwritten", "dynamic_update_slice", _always),
         "xla-windows-of-one-with-negative-padding": ("windows of one crash", "reduce_window", _pads_negatively),
     },

@@ -146,14 +146,18 @@ _STABLEHLO: Final[Mapping[str, OpTraits]] = {
     ),
     "dot_general": OpTraits(rewritings=("lowering", "narrow floats", "xla workarounds"), cost="contraction"),
     "dynamic_conv": OpTraits(rewritings=("lowering",)),
-    "dynamic_gather": OpTraits(rewritings=("lowering",), quantized="moved", domains={1: "index"}),
+    "dynamic_gather": OpTraits(rewritings=("lowering", "xla workarounds"), quantized="moved", domains={1: "index"}),
     "dynamic_pad": OpTraits(quantized="moved"),
-    "dynamic_slice": OpTraits(rewritings=("lowering",), quantized="moved", domains={None: "index"}, keeps_domain=True),
+    "dynamic_slice": OpTraits(
+        rewritings=("lowering", "xla workarounds"), quantized="moved", domains={None: "index"}, keeps_domain=True
+    ),
     "dynamic_update_slice": OpTraits(
         rewritings=("lowering", "xla workarounds"), quantized="moved", domains={None: "index"}
     ),
     "fft": OpTraits(rewritings=("lowering",)),
-    "gather": OpTraits(rewritings=("lowering",), quantized="moved", domains={1: "index"}, keeps_domain=True),
+    "gather": OpTraits(
+        rewritings=("lowering", "xla workarounds"), quantized="moved", domains={1: "index"}, keeps_domain=True
+    ),
     "get_tuple_element": OpTraits(rewritings=("lowering",), quantized="passed on"),
     "if": OpTraits(control_flow=True, may_hold_host_ops=True, quantized="passed on", cost="branch"),
     "infeed": OpTraits(reference="devices", xla_gap=_NEVER_FED),

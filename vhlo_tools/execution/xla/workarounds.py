@@ -374,7 +374,11 @@ WORKAROUNDS: Final = patterns_of(
         "stablehlo.convert": _convert,
         **dict.fromkeys(map("stablehlo.{}".format, ("add", "divide", "log", "multiply", "subtract")), _algebra),
         "stablehlo.dot_general": _of_bytes,
+        # Constants are taken for signed numbers.
+        "stablehlo.dynamic_gather": signed_from(1, 2),
+        "stablehlo.dynamic_slice": signed_from(1),
         "stablehlo.dynamic_update_slice": _dynamic_update_slice,
+        "stablehlo.gather": signed_from(1),
         "stablehlo.maximum": _maximum,
         "stablehlo.minimum": _minimum,
         "stablehlo.popcnt": _popcnt,
