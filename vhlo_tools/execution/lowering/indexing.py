@@ -11,9 +11,9 @@ from vhlo_tools.version import Version
 
 # Indices of types that engines handle incorrectly
 #
-# The interpreter reads unsigned indices as negative numbers if their highest bit is set, and XLA those of constants. XLA
-# in jaxlib 0.10.2 compares narrow ones with the last bits of a size, in ``dynamic_update_slice`` and in a ``scatter`` of
-# one window.
+# The interpreter reads unsigned indices as negative numbers if their highest bit is set, and XLA those of constants.
+# XLA in jaxlib 0.10.2 compares narrow ones with the last bits of a size, in ``dynamic_update_slice`` and in a
+# ``scatter`` of one window.
 
 _WIDE: Final = 32
 
