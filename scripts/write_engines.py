@@ -3,8 +3,8 @@
 python scripts/write_engines.py            writes them
 python scripts/write_engines.py --check    exits with 1 if they are not what is there
 
-The records are ``numerical_suite.json`` and ``engine_sweep.json`` in ``tests/conformance``, which ``--record`` of the
-scripts of their names makes.
+The records are ``numerical_suite.json``, ``engine_sweep.json`` and ``element_values.json`` in ``tests/conformance``,
+which ``--record`` of the scripts of their names makes.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "engines.md"
 RECORD = ROOT / "tests" / "conformance" / "numerical_suite.json"
 SWEEP = RECORD.with_name("engine_sweep.json")
+VALUES = RECORD.with_name("element_values.json")
 #: The outcomes, in the order of the columns, and what they are called.
 OUTCOMES: Final = {
     "agrees": "agree with JAX",
@@ -86,12 +87,34 @@ def sweep(_: Mapping[str, Any]) -> Iterator[str]:
         yield f"| {release} | {' | '.join(f'{count:,}' for count in counts.values())} |"
 
 
+def values(_: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the rows of the table of ops on all values of narrow types and special ones of wide types, and of causes."""
+    record = json.loads(VALUES.read_text())
+    yield "| engine | with | ops of types | right | refused | wrong | results |"
+    yield "|---|---|---|---|---|---|---|"
+    for engine, counted in record["engines"].items():
+        numbers = [counted[word] for word in ("ops", "right", "refused", "wrong", "values")]
+        yield f"| `{engine}` | {record['with'][engine]} | {' | '.join(f'{each:,}' for each in numbers)} |"
+
+
+def iree_values(_: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the rows of the table of what IREE gets wrong there."""
+    yield "| ops of types | cause |"
+    yield "|---|---|"
+    causes = json.loads(VALUES.read_text())["causes"]
+    for each in sorted(causes, key=lambda each: -each["ops"]):
+        if each["outcome"] == "wrong":
+            yield f"| {each['ops']} | {each['reason']} |"
+
+
 TABLES: Final[Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]]] = {
     "outcomes": outcomes,
     "causes": causes,
     "faults": faults,
     "options": judge_options,
     "sweep": sweep,
+    "values": values,
+    "iree_values": iree_values,
 }
 
 
