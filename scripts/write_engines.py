@@ -88,7 +88,7 @@ def sweep(_: Mapping[str, Any]) -> Iterator[str]:
 
 
 def values(_: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the rows of the table of ops on all values of narrow types and special ones of wide types, and of causes."""
+    """Yield the rows of the table of ops on all values of narrow types, and special ones of wide types."""
     record = json.loads(VALUES.read_text())
     yield "| engine | with | ops of types | right | refused | wrong | results |"
     yield "|---|---|---|---|---|---|---|"
