@@ -954,6 +954,7 @@ class Places(NamedTuple):
 
 def draw_places(p: Program, shape: Shape, disjoint: bool) -> Places:
     """Return indices of windows, of which some are partly or wholly outside."""
+    must(prod(shape))
     rng, element = p.rng, pick(p.rng, INDICES)
     rank, info, starts = len(shape), np.iinfo(TYPES[element]), []
     batch = [i for i in range(rank) if rank > 1 and shape[i] <= 16 and rng.random() < 0.2][:1]
