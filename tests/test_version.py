@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -49,7 +52,25 @@ def test_minor_release_drops_the_patch() -> None:
     assert Version("1.8.0").minor_release == Version("1.8.0")
 
 
+@given(numbers, numbers)
+def test_texts_are_compared_as_the_versions_that_they_are(a: tuple[int, int, int], b: tuple[int, int, int]) -> None:
+    one, other = (".".join(map(str, parts)) for parts in (a, b))
+    assert (Version(one) < other) == (one < Version(other)) == (a < b)
+    assert (Version(one) >= other) == (one >= Version(other)) == (a >= b)
+    assert (Version(one) == other) == (one == Version(other)) == (a == b)
+    assert len({Version(one), one, other}) == len({a, b})
+
+
 def test_a_version_equals_nothing_else() -> None:
-    assert Version("1.0.0") != "1.0.0"
+    assert Version("1.0.0") != "1.0"
+    assert Version("1.0.0") != (1, 0, 0)
+    with pytest.raises(InvalidVersionError, match="'1.0' is not a StableHLO version"):
+        assert Version("1.0.0") < "1.0"
     with pytest.raises(TypeError):
-        assert Version("1.0.0") < "2.0.0"
+        assert Version("1.0.0") < (2, 0, 0)  # type: ignore[operator]
+
+
+def test_versions_are_pickled_and_copied() -> None:
+    version = Version("1.8.5")
+    assert pickle.loads(pickle.dumps(version)) == copy.deepcopy(version) == version
+    assert str(pickle.loads(pickle.dumps(version))) == "1.8.5"

@@ -32,6 +32,7 @@ class Version:
     """A StableHLO version, which is also the version of the VHLO dialect.
 
     Minor versions change the dialect; patch versions do not, so that a target of ``1.8.5`` is equivalent to ``1.8.0``.
+    It is equal to its text, and is ordered with texts of others; one that is not a version is equal to none.
 
     Args:
         text: The version as ``#.#.#``.
@@ -41,11 +42,13 @@ class Version:
 
     >>> Version("1.9.0") < Version("1.10.0")
     True
+    >>> Version("1.9.0") >= "1.10.0"
+    False
     >>> str(Version("1.8.5").minor_release)
     '1.8.0'
     """
 
-    __slots__ = ("_numbers",)
+    __slots__ = ("_numbers", "_text")
     _numbers: tuple[int, int, int]
 
     def __init__(self, text: str) -> None:
@@ -56,6 +59,7 @@ class Version:
             )
         major, minor, patch = (int(number) for number in match.groups())
         self._numbers = (major, minor, patch)
+        self._text = match[0]
 
     @property
     def major(self) -> int:
@@ -78,23 +82,27 @@ class Version:
         return self if self.patch == 0 else Version(f"{self.major}.{self.minor}.0")
 
     def __str__(self) -> str:
-        return ".".join(map(str, self._numbers))
+        return self._text
 
     def __repr__(self) -> str:
-        return f"Version({str(self)!r})"
+        return f"Version({self._text!r})"
 
     def __hash__(self) -> int:
-        return hash(self._numbers)
+        return hash(self._text)
 
     def __eq__(self, other: object) -> bool:
-        return self._numbers == other._numbers if isinstance(other, Version) else NotImplemented
+        if isinstance(other, Version):
+            return self._numbers == other._numbers
+        return self._text == other if isinstance(other, str) else NotImplemented
 
     def __lt__(self, other: object) -> bool:
-        return self._numbers < other._numbers if isinstance(other, Version) else NotImplemented
+        found = Version(other) if isinstance(other, str) else other
+        return self._numbers < found._numbers if isinstance(found, Version) else NotImplemented
 
     def __gt__(self, other: object) -> bool:
         # What `total_ordering` makes of __lt__ takes three times as long, and each file is compared very often.
-        return self._numbers > other._numbers if isinstance(other, Version) else NotImplemented
+        found = Version(other) if isinstance(other, str) else other
+        return self._numbers > found._numbers if isinstance(found, Version) else NotImplemented
 
 
 def _shown(text: object) -> str:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import copy
+import pickle
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,17 @@ def test_header_and_sections(artifact: vt.Artifact) -> None:
     assert artifact.dialects == {"builtin": ["module"], "vhlo": artifact.dialects["vhlo"]}
     assert set(artifact.dialects["vhlo"]) == {"add_v1", "broadcast_in_dim_v1", "func_v1", "multiply_v1", "return_v1"}
     assert not other_dialects(artifact)
+
+
+def test_artifacts_are_pickled_and_copied(artifact: vt.Artifact) -> None:
+    moved = vt.retarget(artifact, "1.0.0")
+    warned = vt.serialize("func.func @main() { %0 = arith.constant 1 : i32 return }", allow_other_dialects=True)
+    for given in (artifact, moved, vt.strip(moved), warned):
+        for same in (pickle.loads(pickle.dumps(given)), copy.copy(given), copy.deepcopy([given])[0]):
+            assert (same, same.name, same.version, same.made) == (given, given.name, given.version, given.made)
+            assert (same.findings, same.trusted) == (given.findings, given.trusted)
+            assert vt.diff(same, given, locations=True) == []
+    assert warned.findings
 
 
 def test_path_bytes_and_artifact_are_the_same(artifact: vt.Artifact, tmp_path: Path) -> None:

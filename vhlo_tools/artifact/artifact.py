@@ -413,6 +413,17 @@ class Artifact:
         same.made = made
         return same
 
+    def __copy__(self) -> Artifact:
+        same = object.__new__(type(self))
+        same.__dict__.update(self.__dict__)
+        return same
+
+    def __deepcopy__(self, _: object) -> Artifact:
+        return self  # Nothing of it changes.
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restored, (bytes(self), self.name, self.trusted, self.findings, self.made)
+
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
         """Write it to ``path``, completely or not at all; a manifest of what was there is removed.
 
@@ -490,6 +501,12 @@ class _Moved(Artifact):
     @property
     def sections(self) -> tuple[Section, ...]:
         return decode(self._data).sections
+
+
+def _restored(data: bytes, name: str, trusted: bool, findings: tuple[Finding, ...], made: Making | None) -> Artifact:
+    """Return an artifact that was pickled."""
+    artifact = Artifact(data, name=name, trusted=trusted).with_findings(findings)
+    return artifact if made is None else artifact.with_making(made)
 
 
 def other_dialects(artifact: Artifact) -> frozenset[str]:

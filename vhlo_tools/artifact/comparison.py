@@ -11,7 +11,7 @@ from typing import Final
 
 from vhlo_tools.artifact.artifact import Artifact
 from vhlo_tools.artifact.differences import DIFFERENCE_KINDS, Describer, Difference, DifferenceKind
-from vhlo_tools.artifact.numbering import FileNumbering, ValueNumbering, paired
+from vhlo_tools.artifact.numbering import FileNumbering, ValueNumbering
 from vhlo_tools.artifact.op_comparison import OpComparison
 from vhlo_tools.bytecode import Block, Operation, function_types
 from vhlo_tools.errors import MalformedArtifactError
@@ -150,29 +150,13 @@ def _compare_function(ops: OpComparison, path: str, one: Operation, other: Opera
         kinds: tuple[DifferenceKind, DifferenceKind] = ("argument attribute", "result attribute")
         for kind, key, a, b in zip(kinds, ("arg_attrs", "res_attrs"), types_a, types_b, strict=True):
             side = f"{path} {kind.removesuffix(' attribute')}"
-            pairs = _compare_types(ops, side, a, b)
+            pairs = dict(ops.types("signature", side, a, b))
             attributes = _dictionaries(ops.one, held_a.get(key)), _dictionaries(ops.other, held_b.get(key))
             for number, before, after in _joined(pairs, *attributes):
                 for name in sorted({**before, **after}):
                     path_of = f"{side} {number} {name}"
                     ops.attribute(_ALIASING.get(name, kind), path_of, before.get(name), after.get(name))
     ops.function(path, one, other)
-
-
-def _compare_types(ops: OpComparison, path: str, one: Sequence[int], other: Sequence[int]) -> dict[int, int]:
-    """Compare the types of arguments or of results, and return the corresponding positions."""
-    types_a = [ops.one.numbering.type(each) for each in one]
-    types_b = [ops.other.numbering.type(each) for each in other]
-    pairs = dict(paired(types_a, types_b))
-    there = {*pairs.values()}
-    texts = [
-        *((i, ops.one.type(one[i]), ops.other.type(other[j])) for i, j in pairs.items() if types_a[i] != types_b[j]),
-        *((i, ops.one.type(each), None) for i, each in enumerate(one) if i not in pairs),
-        *((j, None, ops.other.type(each)) for j, each in enumerate(other) if j not in there),
-    ]
-    for number, before, after in texts:
-        ops.say("signature", f"{path} {number}", before, after)
-    return pairs
 
 
 _Attributes = Mapping[str, int]

@@ -158,14 +158,31 @@ class OpComparison:
         for a, b, alignment in zip(one.blocks, other.blocks, aligned, strict=True):
             self._compare(path, a, b, alignment, of_a, of_b)
 
-    # Pairing of ops and values
+    # Pairing of types, ops and values
+
+    def types(
+        self, kind: DifferenceKind | None, path: str, one: Sequence[int], other: Sequence[int]
+    ) -> list[tuple[int, int]]:
+        """Return the corresponding positions of types; those that differ are said, unless ``kind`` is ``None``."""
+        types_a = [self.one.numbering.type(each) for each in one]
+        types_b = [self.other.numbering.type(each) for each in other]
+        pairs = list(paired(types_a, types_b))
+        if kind is not None and types_a != types_b:
+            here, there = {i for i, _ in pairs}, {j for _, j in pairs}
+            for i, j in pairs:
+                if types_a[i] != types_b[j]:
+                    self.say(kind, f"{path} {i}", self.one.type(one[i]), self.other.type(other[j]))
+            for i in sorted({*range(len(one))} - here):
+                self.say(kind, f"{path} {i}", self.one.type(one[i]), None)
+            for j in sorted({*range(len(other))} - there):
+                self.say(kind, f"{path} {j}", None, self.other.type(other[j]))
+        return pairs
 
     def _align(self, path: str, one: Block, other: Block, of_a: array[int], of_b: array[int]) -> _Alignment:
         """Pair the ops of two blocks, and assign tokens to the values that they define."""
-        pairs = paired(
-            [self.one.numbering.type(each.type) for each in one.arguments],
-            [self.other.numbering.type(each.type) for each in other.arguments],
-        )
+        types = [each.type for each in one.arguments], [each.type for each in other.arguments]
+        # Those of a function are in its signature.
+        pairs = self.types("op" if path != self._root else None, f"{path} argument", *types)
         for i, j in pairs if self._locations else ():
             self._location(f"{path} argument {i}", one.arguments[i].location, other.arguments[j].location)
         start = 0

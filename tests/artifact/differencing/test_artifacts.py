@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from support.corpus_files import read_corpus_file
+from support.walking import walk
 
 import vhlo_tools as vt
 from vhlo_tools.artifact.comparison import diff_artifacts
 from vhlo_tools.artifact.differences import DifferenceKind
 from vhlo_tools.bindings import get_provider
-from vhlo_tools.bytecode import Value, encode
+from vhlo_tools.bytecode import BlockArgument, Operation, Value, encode
 from vhlo_tools.conversion.fidelity import expansion, to_vhlo
 
 PROGRAM = """module @m attributes {mhlo.num_partitions = 1 : i32} {
@@ -322,3 +324,23 @@ def test_many_elements_are_told_by_their_digest() -> None:
         assert text is not None
         assert text.startswith("tensor<100xi32>, 400 bytes, sha256 ")
     assert found.before != found.after
+
+
+def test_arguments_of_blocks_are_compared() -> None:
+    artifact = vt.serialize(PROGRAM)
+
+    def changed(change: Callable[[list[BlockArgument]], list[BlockArgument]]) -> vt.Artifact:
+        file = artifact.copy_of_file()
+        loops = (each for each in walk(file.ir) if isinstance(each, Operation) and len(each.regions) == 2)
+        block = next(loops).regions[0].blocks[0]
+        block.arguments = change(list(block.arguments))
+        return artifact.edited(file)
+
+    def said(one: vt.Artifact, other: vt.Artifact) -> str:
+        return str(diff_artifacts(one, other)[0])
+
+    retyped = changed(lambda given: [given[0]._replace(type=given[1].type), given[1]])
+    assert said(artifact, retyped) == "op: @main/6:stablehlo.while/0 argument 0: tensor<i32> -> tensor<4xf32>"
+    more = changed(lambda given: [*given, given[0]])
+    assert said(artifact, more) == "op: @main/6:stablehlo.while/0 argument 2: added tensor<i32>"
+    assert said(more, artifact) == "op: @main/6:stablehlo.while/0 argument 2: removed tensor<i32>"
