@@ -49,6 +49,7 @@ def test_vhlo_is_a_program_too() -> None:
         (b"// caf\xc3\xa9\n" + b"x" * 5000 + b"\xff", "starts with text, but byte 5009 is not UTF-8"),
         (42, "a builtins.int is not a program: expected an ir.Module"),
         (None, "a builtins.NoneType is not a program"),
+        (lambda: None, "bytes or a path; pass jax.jit\\(f\\).lower\\(x\\), or torch.export.export of a module"),
         (b"", "the input is empty"),
     ],
 )

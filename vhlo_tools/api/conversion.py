@@ -85,7 +85,7 @@ def serialize(
 
     Args:
         program: An ``ir.Module`` of any provider, which is not changed; MLIR text or bytes; an artifact; a
-            ``jax.stages.Lowered``; a ``jax.export.Exported`` or its serialized bytes; a
+            ``jax.stages.Lowered`` or ``Traced``; a ``jax.export.Exported`` or its serialized bytes; a
             ``torch.export.ExportedProgram`` or its serialized bytes, which torch and an importer export; a path to a
             file with any of these; or the path of the folder of a SavedModel, which TensorFlow exports.
         target: The target version or consumer, in the target grammar. For a named consumer that reads newer versions

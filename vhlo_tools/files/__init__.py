@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         Buffer,
         Kind,
         Source,
+        advice_on,
         as_bytes,
         identify,
         is_saved_model,

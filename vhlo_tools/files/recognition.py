@@ -158,7 +158,19 @@ class Source:
 _OBJECTS: Final = (
     ("vhlo_tools", "Artifact", Kind.PORTABLE_ARTIFACT),
     ("jax", "Lowered", Kind.JAX_LOWERED),
+    ("jax", "Traced", Kind.JAX_LOWERED),
     ("torch.export", "ExportedProgram", Kind.TORCH_EXPORT),
+)
+#: Objects that are none, and what makes a program of each.
+_NEARLY: Final = (
+    ("jaxlib", "PjitFunction", "lower it for its inputs, and pass f.lower(x)"),
+    ("jax", "Compiled", "it has StableHLO no longer: pass what was compiled, as jax.jit(f).lower(x)"),
+    ("jax", "ClosedJaxpr", "pass jax.jit(jax.extend.core.jaxpr_as_fun(jaxpr)).lower(x)"),
+    ("jax", "Jaxpr", "close it, and pass jax.jit(jax.extend.core.jaxpr_as_fun(closed_jaxpr)).lower(x)"),
+    ("keras", "Layer", "call model.export(folder), and pass the folder"),
+    ("torch", "Module", "pass torch.export.export(module, (x,))"),
+    ("tensorflow", "Module", "call tf.saved_model.save(module, folder), and pass the folder"),
+    ("builtins", "function", "pass jax.jit(f).lower(x), or torch.export.export of a module that calls it"),
 )
 
 
@@ -187,6 +199,12 @@ def identify(given: object, name: str | None = None) -> Source:
         return Source(given, Kind.HLO_PROTO, name or "the computation", bytes(program.as_serialized_hlo_module_proto()))
     kind = next((kind for package, class_name, kind in _OBJECTS if _is_of(given, package, class_name)), None)
     return Source(given, kind, name)
+
+
+def advice_on(given: object) -> str:
+    """Return what makes a program of an object that is none, as the end of a message; empty if nothing is known."""
+    found = (advice for package, class_name, advice in _NEARLY if _is_of(given, package, class_name))
+    return next((f"; {advice}" for advice in found), "")
 
 
 def _is_of(given: object, package: str, name: str) -> bool:

@@ -329,11 +329,11 @@ def open_lowered(
     name: str | None = None,
     **options: Unpack[ExportOptions],
 ) -> ExportedModel:
-    """Export a ``jax.stages.Lowered``.
+    """Export a ``jax.stages.Lowered``, or a ``jax.stages.Traced``, which is lowered.
 
     The findings list dropped donations. ``weights="arguments"`` is refused: the function itself decides.
     """
-    lowered: Any = source
+    lowered: Any = source.lower() if hasattr(source, "lower") else source
     name = name or "the lowered function"
     if weights == "arguments":
         raise InvalidInputError(f"the weights of {name} are determined by its function: omit weights")

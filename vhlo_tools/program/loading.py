@@ -16,7 +16,7 @@ from vhlo_tools.artifact import Artifact, other_dialects
 from vhlo_tools.bindings import Context, MLIRFailure, Module, ModuleOp, Provider, get_provider, isolation, provider_of
 from vhlo_tools.bytecode import decode, decode_container, encode, release_alignment
 from vhlo_tools.errors import DowngradeError, InvalidProgramError, MalformedArtifactError, UnsupportedFeatureError
-from vhlo_tools.files import Buffer, Kind, Source, decode_jax_export, find_hlo_module, identify, view
+from vhlo_tools.files import Buffer, Kind, Source, advice_on, decode_jax_export, find_hlo_module, identify, view
 from vhlo_tools.program.attribute_encoding import decode_attributes, is_encoded
 from vhlo_tools.program.hlo_loading import module_of_hlo, proto_of_text
 from vhlo_tools.program.program import Program, explain_failure, unreadable
@@ -55,6 +55,7 @@ def load_program(
         raise InvalidProgramError(
             f"a {type(given).__module__}.{type(given).__qualname__} is not a program: expected an ir.Module, an "
             "Artifact, a jax.export.Exported, an XlaComputation, text of MLIR or HLO, bytes or a path"
+            + advice_on(given)
         )
     if kind not in LOADERS or identified.data is None:
         raise InvalidProgramError(f"{called} is a {kind}: export it first, with vhlo_tools.serialize")

@@ -116,3 +116,25 @@ def test_a_missing_extra(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(vt.MissingExtraError, match=rf"needs {package}, .* pip install 'vhlo-tools\[jax\]'"):
         # Only files need flatbuffers.
         _ = export(scale)(X, X, by=X).serialized
+
+
+def test_a_traced_function_is_lowered() -> None:
+    traced = jax.jit(jnp.tan).trace(X)
+    assert vt.serialize(traced) == vt.serialize(traced.lower())
+    np.testing.assert_allclose(vt.run(traced, [X])[0], np.tan(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("given", "advice"),
+    [
+        (jax.jit(jnp.tan), "pass f.lower(x)"),
+        (jax.jit(jnp.tan).lower(X).compile(), "pass what was compiled, as jax.jit(f).lower(x)"),
+        (jax.make_jaxpr(jnp.tan)(X), "pass jax.jit(jax.extend.core.jaxpr_as_fun(jaxpr)).lower(x)"),
+        (jax.make_jaxpr(jnp.tan)(X).jaxpr, "pass jax.jit(jax.extend.core.jaxpr_as_fun(closed_jaxpr)).lower(x)"),
+    ],
+    ids=["jit", "compiled", "closed jaxpr", "jaxpr"],
+)
+def test_what_is_nearly_a_program_is_refused_with_the_call_that_makes_one(given: Any, advice: str) -> None:
+    with pytest.raises(vt.InvalidProgramError) as caught:
+        vt.serialize(given)
+    assert str(caught.value).endswith(advice)
