@@ -125,7 +125,7 @@ EXPORTS: Final = {
         "vhlo_tools.files.jax_export": "JaxExport JaxSignature JaxValue decode_jax_export parts_of read_signature replace_modules",
         "vhlo_tools.files.mapping": "Chunk FileRange View digest_of join open_regular slices view",
         "vhlo_tools.files.objects": "delete_object glob_start is_glob matcher metadata_of objects_under open_object read_object stamp_of write_object",
-        "vhlo_tools.files.recognition": "ARTIFACT_PRODUCER Buffer Kind MAGIC Source advice_on as_bytes identify is_saved_model lfs_pointer read_bytes recognise",
+        "vhlo_tools.files.recognition": "ARTIFACT_PRODUCER Buffer Kind MAGIC Source advice_on as_bytes identify is_saved_model lfs_pointer read_bytes recognise unwrapped",
         "vhlo_tools.files.saved_model": "SavedSignature read_saved_model",
         "vhlo_tools.files.torch_export": "TorchExport ViewFile decode_torch_export",
         "vhlo_tools.files.urls": "Place Url is_path is_url local_path place plain_path",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, get_args
 from vhlo_tools.api.frontends import as_container, as_program
 from vhlo_tools.artifact import ManifestChoice, check_source
 from vhlo_tools.errors import InvalidInputError
-from vhlo_tools.files import Source, identify
+from vhlo_tools.files import Source, identify, unwrapped
 
 if TYPE_CHECKING:
     from vhlo_tools.execution import Donate, Executable, Handler, ParallelExecutable, Probe
@@ -116,6 +116,13 @@ def _loaded(
         yield loaded
 
 
+def _with_weights(program: ProgramSource, inputs: Sequence[Any]) -> Sequence[Any]:
+    """Return the inputs, and behind them the weights of what an integration returned, if these are arguments."""
+    model: Any = program
+    is_model = unwrapped(program) is not program
+    return [*inputs, *model.weights.values()] if is_model and len(inputs) == len(model.inputs) else inputs
+
+
 def run(
     program: ProgramSource,
     inputs: Sequence[Any],
@@ -137,9 +144,11 @@ def run(
     protected by a copy. Runs of a :func:`load_executable` result report all this.
 
     Args:
-        program: Anything that :func:`serialize` accepts.
-        inputs: For each argument of ``main`` an array of its element type and shape, or a :class:`Buffer`; for a tuple
-            a sequence of these. Python numbers and lists are converted to the element type of the argument.
+        program: Anything that :func:`serialize` accepts. Of what an integration returned, weights that are arguments
+            may be left out of the inputs.
+        inputs: For each argument of ``main`` an array of its element type and shape, a tensor of torch, or a
+            :class:`Buffer`; for a tuple a sequence of these. Python numbers and lists are converted to the element
+            type of the argument.
         engine: ``reference`` is StableHLO's reference interpreter, ``xla`` is XLA for the CPU; ``auto`` selects the
             interpreter for small programs that it can run, and XLA otherwise; the report of a run states the reason.
         donate: The numbers of donated inputs; ``(number, index)`` is a part of a tuple. An array that is not a
@@ -174,6 +183,7 @@ def run(
         raise TypeError(
             f"inputs must be a sequence with one array for each argument, not a {type(inputs).__qualname__}"
         )
+    inputs = _with_weights(program, inputs)
     if probe is not None and engine == "auto":
         engine = "reference"
     executable = load_executable(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -286,6 +287,7 @@ def as_arrays(value: Any, wanted: ValueType, which: str) -> list[tuple[np.ndarra
 
 def as_array(value: ArrayLike, wanted: ArgumentType, which: str) -> np.ndarray[Any, Any]:
     """An array must have the dtype; Python numbers must be representable in it, floats after rounding."""
+    value = _of_torch(value)
     array = value if isinstance(value, np.ndarray | np.generic) else _from_numbers(value, wanted, which)
     array = np.asarray(array)
     if array.dtype.kind == "V" and array.dtype.names is None and array.dtype.itemsize == wanted.dtype.itemsize:
@@ -293,6 +295,29 @@ def as_array(value: ArrayLike, wanted: ArgumentType, which: str) -> np.ndarray[A
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     fitting(array, wanted, which)
     return array if array.flags.c_contiguous else np.ascontiguousarray(array).reshape(array.shape)
+
+
+#: The element types of torch that numpy has by ml_dtypes only, with integers of torch and of numpy as wide.
+_TORCH_TYPES: Final = {
+    "torch.bfloat16": ("int16", "bfloat16"),
+    "torch.float8_e4m3fn": ("uint8", "float8_e4m3fn"),
+    "torch.float8_e4m3fnuz": ("uint8", "float8_e4m3fnuz"),
+    "torch.float8_e5m2": ("uint8", "float8_e5m2"),
+    "torch.float8_e5m2fnuz": ("uint8", "float8_e5m2fnuz"),
+    "torch.float8_e8m0fnu": ("uint8", "float8_e8m0fnu"),
+}
+
+
+def _of_torch(value: Any) -> Any:
+    """A tensor of torch as numpy takes it: without gradients, and as an array if torch does not give it to numpy."""
+    if not (type(value).__module__.split(".")[0] == "torch" and hasattr(value, "detach")):
+        return value
+    tensor = value.detach().cpu()
+    if (types := _TORCH_TYPES.get(str(tensor.dtype))) is None:
+        return tensor
+    import ml_dtypes
+
+    return tensor.contiguous().view(getattr(sys.modules["torch"], types[0])).numpy().view(getattr(ml_dtypes, types[1]))
 
 
 def fitting(value: np.ndarray[Any, Any] | Buffer, wanted: ArgumentType, which: str) -> None:

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         lfs_pointer,
         read_bytes,
         recognise,
+        unwrapped,
     )
     from vhlo_tools.files.saved_model import SavedSignature, read_saved_model
     from vhlo_tools.files.torch_export import TorchExport, ViewFile, decode_torch_export

@@ -178,6 +178,7 @@ def identify(given: object, name: str | None = None) -> Source:
     """Identify a program, and read its file if it is a path; a :class:`Source` is returned unchanged."""
     if isinstance(given, Source):
         return given
+    given = unwrapped(given)
     if isinstance(given, str) and _is_program_text(given):
         data = given.encode("utf-8", "surrogatepass")
         name = name or "the text"
@@ -199,6 +200,11 @@ def identify(given: object, name: str | None = None) -> Source:
         return Source(given, Kind.HLO_PROTO, name or "the computation", bytes(program.as_serialized_hlo_module_proto()))
     kind = next((kind for package, class_name, kind in _OBJECTS if _is_of(given, package, class_name)), None)
     return Source(given, kind, name)
+
+
+def unwrapped(given: Any) -> Any:
+    """Return the artifact of what an integration returned, and any other object as it is."""
+    return given.artifact if _is_of(given, "vhlo_tools", "ExportedModel") else given
 
 
 def advice_on(given: object) -> str:

@@ -16,7 +16,17 @@ from vhlo_tools.artifact import Artifact, other_dialects
 from vhlo_tools.bindings import Context, MLIRFailure, Module, ModuleOp, Provider, get_provider, isolation, provider_of
 from vhlo_tools.bytecode import decode, decode_container, encode, release_alignment
 from vhlo_tools.errors import DowngradeError, InvalidProgramError, MalformedArtifactError, UnsupportedFeatureError
-from vhlo_tools.files import Buffer, Kind, Source, advice_on, decode_jax_export, find_hlo_module, identify, view
+from vhlo_tools.files import (
+    Buffer,
+    Kind,
+    Source,
+    advice_on,
+    decode_jax_export,
+    find_hlo_module,
+    identify,
+    unwrapped,
+    view,
+)
 from vhlo_tools.program.attribute_encoding import decode_attributes, is_encoded
 from vhlo_tools.program.hlo_loading import module_of_hlo, proto_of_text
 from vhlo_tools.program.program import Program, explain_failure, unreadable
@@ -34,7 +44,7 @@ def load_program(
 
     Text of MLIR or HLO is distinguished from a path by a line break, a brace or a parenthesis.
     """
-    given = source.given if isinstance(source, Source) else source
+    given = source.given if isinstance(source, Source) else unwrapped(source)
     if (own := provider_of(given)) is not None:
         if provider is not None and get_provider(provider) is not own:
             raise InvalidProgramError(

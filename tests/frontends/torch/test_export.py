@@ -291,3 +291,32 @@ def test_versions_of_both_libraries() -> None:
     assert export(model, x, provider="torch_mlir").artifact.version == theirs
     with pytest.raises(vt.UnknownTargetError, match=r"0\.1\.0"):
         export(model, x, target="0.1.0")
+
+
+@pytest.mark.parametrize("weights", ["constants", "arguments"])
+def test_what_an_export_returns_is_a_program(weights: Any) -> None:
+    layer = nn.Linear(4, 3)
+    x = torch.linspace(-1, 1, 8).reshape(2, 4).requires_grad_()
+    model = export(torch.export.export(layer, (x,)), weights=weights)
+    (result,) = vt.run(model, [x])
+    np.testing.assert_allclose(result, layer(x).detach(), rtol=1e-6)
+    if weights == "arguments":
+        (result,) = vt.run(model, [x, *model.weights.values()])
+        np.testing.assert_allclose(result, layer(x).detach(), rtol=1e-6)
+    assert vt.serialize(model, "1.0.0") == vt.retarget(model.artifact, "1.0.0")
+    assert vt.verify(model, model.artifact, rounds=1).passed
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_tensors_of_narrow_floats_are_inputs(name: str) -> None:
+    x = torch.linspace(-2, 2, 6).reshape(2, 3).to(getattr(torch, name))
+    kind = {"float8_e4m3fn": "f8E4M3FN", "float8_e5m2": "f8E5M2"}.get(name, "bf16")
+    text = f"func.func @main(%a: tensor<3x2x{kind}>) -> tensor<3x2x{kind}> {{ return %a : tensor<3x2x{kind}> }}"
+    (result,) = vt.run(text, [x.t()])
+    assert result.dtype == np.dtype(getattr(ml_dtypes, name))
+    assert result.astype(np.float32).tolist() == x.t().float().tolist()
+
+
+def test_a_module_is_refused_with_the_call_that_makes_a_program() -> None:
+    with pytest.raises(vt.InvalidProgramError, match=r"; pass torch.export.export\(module, \(x,\)\)$"):
+        vt.serialize(nn.Linear(2, 2))
