@@ -190,6 +190,10 @@ def binary(name: str, p: Program) -> Value:
 def elementwise(p: Program, name: str, one: Value, other: Value) -> Value:
     row = BINARY[name]
     must(row.must(one.wide, other.wide))
+    if name == "multiply" and one.element in COMPLEX:
+        # Its parts are sums, which engines may round once or twice.
+        size, by = (np.abs(each.wide.real) + np.abs(each.wide.imag) for each in (one, other))
+        must(~np.isfinite(size * by) | (size * by <= greatest(one.element)))
     wide = row.function(one.wide, other.wide)
     return p.emit(name, [one, other], one.element, wide)
 

@@ -270,3 +270,14 @@ def test_an_option_that_a_release_does_not_know_is_left_out(monkeypatch: pytest.
     assert executable.run([np.array(3, np.int32)])[0] == 3
     assert name in xla_client._lacking
     assert not set(xla_client._lacking) & set(xla_client.JUDGE_OPTIONS) - {name}
+
+
+@pytest.mark.every_python
+@pytest.mark.parametrize("element", ["complex<f32>", "complex<f64>"])
+def test_sums_of_complex_numbers_and_a_constant_are_computed(element: str) -> None:
+    kind = f"tensor<2x{element}>"
+    body = f"%c = stablehlo.constant dense<(0.0, 1.0)> : {kind}\n%r = stablehlo.add %a, %c : {kind}"
+    (found,) = vt.run(
+        f"func.func @main(%a: {kind}) -> {kind} {{\n{body}\nreturn %r : {kind}\n}}", [[1, 2j]], engine="xla"
+    )
+    assert found.tolist() == [1 + 1j, 3j]
