@@ -53,7 +53,7 @@ def test_processes_take_turns(tmp_path: Path) -> None:
 def test_a_process_imports_the_package_of_a_revision(tmp_path: Path) -> None:
     with package_at("HEAD") as package:
         assert package is not None
-        assert {each.name for each in package.iterdir()} == {"vhlo_tools", "dialect_specs"}
+        assert {each.name for each in package.iterdir()} == {"vhlo_tools", "dialect_specs", "benchmarks", "tests"}
         seen = tmp_path / "seen"
         script = "import sys, vhlo_tools; open(sys.argv[1], 'w').write(vhlo_tools.__file__)"
         Process((sys.executable, "-P", "-c", script, str(seen)), package=package).run()
