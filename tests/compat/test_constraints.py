@@ -182,3 +182,10 @@ def test_what_ends_a_process_is_refused() -> None:
     assert {("all_reduce", "C5"), ("reduce_scatter", "C7"), ("all_gather", "C6"), ("compare", "C3")} <= silent
     with pytest.raises(vt.EngineError, match=r"stablehlo.all_reduce violates constraint \(C5\)"):
         vt.run(CASES["all_reduce C5 1"].text, [[1, 2]], engine="xla")
+
+
+@pytest.mark.parametrize("case", ["WEAKORDER", 5, None])
+def test_orders_of_newer_versions_are_no_violation(case: object) -> None:
+    kind = {"type": "tensor_v1", "shape": [2], "element": {"type": "f32_v1"}}
+    op = Checked({"compare_type": {"case": case}}, [kind, kind], [kind], [], None)
+    assert [rule.violated_by(op) for rule in CONSTRAINTS["compare"]] == [None, None]
