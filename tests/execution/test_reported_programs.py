@@ -281,3 +281,10 @@ def test_sums_of_complex_numbers_and_a_constant_are_computed(element: str) -> No
         f"func.func @main(%a: {kind}) -> {kind} {{\n{body}\nreturn %r : {kind}\n}}", [[1, 2j]], engine="xla"
     )
     assert found.tolist() == [1 + 1j, 3j]
+
+
+def test_what_an_op_is_computed_from_may_be_far_away() -> None:
+    lines = [f"%{i + 1} = stablehlo.reshape %{i} : (tensor<1xf32>) -> tensor<1xf32>" for i in range(3000)]
+    text = "func.func @main(%a: tensor<1xf32>) -> tensor<1xf32> {\n%0 = stablehlo.divide %a, %a : tensor<1xf32>\n"
+    text += "\n".join([*lines, "%r = stablehlo.divide %3000, %a : tensor<1xf32>", "return %r : tensor<1xf32>", "}"])
+    assert vt.run(text, [[2]], engine="xla")[0].tolist() == [0.5]

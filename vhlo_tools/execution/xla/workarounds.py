@@ -134,7 +134,9 @@ def _is_zero(op: Any) -> bool:
 def _made_by(value: Any) -> Any:
     """The op of a value, behind those that XLA may look through."""
     made: Any = value.owner
-    return _made_by(made.operands[0]) if _short_name(made) in _LOOKED_THROUGH else made
+    while _short_name(made) in _LOOKED_THROUGH:
+        made = made.operands[0].owner
+    return made
 
 
 def _short_name(op: Any) -> str:
