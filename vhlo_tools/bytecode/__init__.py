@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 from vhlo_tools.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from vhlo_tools.bytecode.codec import Value, bits_of, decode_entry, encode_entry, entry_name, references
+    from vhlo_tools.bytecode.codec import (
+        Value,
+        bits_of,
+        decode_entry,
+        encode_entry,
+        encoding_of_entry,
+        entry_name,
+        references,
+    )
     from vhlo_tools.bytecode.container import (
         NEWEST_BYTECODE,
         PROPERTIES_SINCE,

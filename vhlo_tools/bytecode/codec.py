@@ -68,7 +68,7 @@ def decode_entry(
         return None
     reader = _Reader(tables, entry)
     encoding = encodings.get(reader.varint())
-    if encoding is None:
+    if encoding is None or encoding.opaque:
         return None
     fields = tuple(
         [reader.elements(field) if field.is_list else _READ[field.kind](reader) for field in encoding.fields]
@@ -83,9 +83,17 @@ def entry_name(tables: EntryTables, kind: EntryKind, entry: Entry) -> str:
     dialect = tables.dialect(entry.dialect)
     if not entry.custom:
         return f"{dialect} (as text)"
-    code = _Reader(tables, entry).varint() if len(entry.data) else -1
-    encoding = encodings_of(dialect, kind).get(code)
-    return f"{dialect}.{encoding.name}" if encoding else f"{dialect} {kind} code {code}"
+    encoding = encoding_of_entry(tables, kind, entry)
+    return f"{dialect}.{encoding.name}" if encoding else f"{dialect} {kind} code {_code(tables, entry)}"
+
+
+def encoding_of_entry(tables: EntryTables, kind: EntryKind, entry: Entry) -> Encoding | None:
+    """Return the encoding of an entry, opaque ones included; ``None`` if it is unknown, or text."""
+    return encodings_of(tables.dialect(entry.dialect), kind).get(_code(tables, entry)) if entry.custom else None
+
+
+def _code(tables: EntryTables, entry: Entry) -> int:
+    return _Reader(tables, entry).varint() if len(entry.data) else -1
 
 
 def references(value: Value, kind: Literal["attribute", "type", "string"]) -> set[int]:

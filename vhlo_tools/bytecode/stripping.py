@@ -83,7 +83,10 @@ def _empty_unused(file: File, nowhere: Entry) -> None:
 def _has_unknown(file: File, kind: EntryKind) -> bool:
     table = table_of(file, kind)
     dialects = [file.dialect(index) for index in range(len(file.dialects.names))]
-    known = [frozenset(code << 1 | 1 for code in encodings_of(dialect, kind)) for dialect in dialects]
+    known = [
+        frozenset(code << 1 | 1 for code, each in encodings_of(dialect, kind).items() if not each.opaque)
+        for dialect in dialects
+    ]
     return any(table[index].custom and file.decode(kind, index) is None for index in table.others(known))
 
 

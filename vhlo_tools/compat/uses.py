@@ -14,6 +14,7 @@ from vhlo_tools.bytecode import (
     SourceLocations,
     attributes_of,
     decode_entry,
+    encoding_of_entry,
     entry_name,
     heads_in,
     table_of,
@@ -284,9 +285,13 @@ class Introductions:
             yield Name(f"{mixed.id} {dialect}", mixed.kind, mixed.introduced)
             return
         if dialect == "builtin":
-            if value is not None and value.name == "file_line_col_range":
+            encoding = encoding_of_entry(self._file, kind, entry)
+            if encoding is not None and encoding.name == "file_line_col_range":
                 ranges = known_feature("range_locations")
                 yield Name(ranges.id, ranges.kind, ranges.introduced)
+            elif encoding is not None and encoding.since is not None:
+                codes = known_feature("builtin_codes")
+                yield Name(f"{codes.id} {encoding.name}", codes.kind, encoding.since)
             return
         if value is None:
             # Text of VHLO needs a parser that knows it; of an unknown code, the code is all that a file says.
@@ -344,7 +349,7 @@ def _old_bytes(dialect: str, kind: EntryKind) -> frozenset[int]:
     old: set[int] = set()
     for code, encoding in encodings_of(dialect, kind).items():
         if dialect == "builtin":
-            young = encoding.name == "file_line_col_range"
+            young = encoding.name == "file_line_col_range" or encoding.since is not None
         else:
             # Which case it is, the first byte does not say: it may be one that nobody here knows.
             young = _lives(kind)[encoding.name] > _oldest() or any(field.enum for field in encoding.fields)

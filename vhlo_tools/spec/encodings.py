@@ -130,11 +130,15 @@ class Encoding:
         name: The type or attribute, as printed, without its dialect.
         code: The number with which its bytes begin.
         fields: The fields that follow the code.
+        since: The first version whose readers know the code, where MLIR gained it later than StableHLO its versions.
+        opaque: Whether what follows the code is kept as bytes.
     """
 
     name: str
     code: int
     fields: tuple[Field, ...]
+    since: Version | None = None
+    opaque: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,11 +188,17 @@ def _to_spelling(entry: dict[str, Any]) -> Spelling:
     if not entry["encoding"]:
         raise ValueError("it has no encoding")
     for each in entry["encoding"]:
-        check_entry(each, code=COUNTED, fields=[str])
+        check_entry(each, code=COUNTED, fields=[str], since=str, opaque=bool)
     return Spelling(
         name=entry["name"],
         encodings=tuple(
-            Encoding(entry["name"], each["code"], tuple(map(Field.parse, each.get("fields", ()))))
+            Encoding(
+                entry["name"],
+                each["code"],
+                tuple(map(Field.parse, each.get("fields", ()))),
+                Version(each["since"]) if "since" in each else None,
+                each.get("opaque", False),
+            )
             for each in entry["encoding"]
         ),
         bits=entry.get("bits"),
