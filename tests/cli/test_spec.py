@@ -47,7 +47,7 @@ features
 """
 
 CHANGELOG = """\
-StableHLO 1.13.0 to 1.22.0: 17 changes, MLIR bytecode 6
+StableHLO 1.13.0 to 1.22.0: 18 changes, MLIR bytecode 6
 
 1.14.0 (2026-03-02)
   + op version composite_v2: new regions composite_regions*
@@ -70,6 +70,8 @@ StableHLO 1.13.0 to 1.22.0: 17 changes, MLIR bytecode 6
 1.18.0 (2026-06-26)
   + op version custom_call_v2: new attribute result_tilings (default
     empty_array)
+  + allowed encoding builtin_codes: types and attributes of MLIR itself that its
+    encoding gained later, in attributes that VHLO keeps as they are
 
 1.19.0 (2026-08-04)
   + op collective_reduce_v1
