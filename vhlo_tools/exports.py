@@ -70,7 +70,7 @@ EXPORTS: Final = {
         "vhlo_tools.bindings.xla_server": "Devices XlaSource compiled",
     },
     "vhlo_tools.bytecode": {
-        "vhlo_tools.bytecode.codec": "Value bits_of decode_entry encode_entry encoding_of_entry entry_name references",
+        "vhlo_tools.bytecode.codec": "Value bits_of codes_beside decode_entry encode_entry encoding_of_entry entry_name references",
         "vhlo_tools.bytecode.container": "Container DialectName Dialects NEWEST_BYTECODE OpName PROPERTIES_SINCE Resource ResourceGroup ResourceKind Section decode_container",
         "vhlo_tools.bytecode.editing": "AttributeLayout Attributes Tables Values change_attributes collect_garbage inline_resources new_file read_orders release_alignment write_orders",
         "vhlo_tools.bytecode.elements": "digest element_texts same_bytes shortest_form",
@@ -167,7 +167,7 @@ EXPORTS: Final = {
     },
     "vhlo_tools.spec": {
         "vhlo_tools.spec.data": "files_in read_entries",
-        "vhlo_tools.spec.encodings": "Encoding EntryKind Enum EnumCase Field Spelling encodings_of field_text find_enum foreign_encodings known_dialects known_enums spellings_of",
+        "vhlo_tools.spec.encodings": "CodesBeside DialectBeside Encoding EntryKind Enum EnumCase Field Spelling dialects_beside encodings_of field_text find_enum foreign_encodings known_dialects known_enums spellings_of",
         "vhlo_tools.spec.features": "Effect Expansion Feature known_feature known_features",
         "vhlo_tools.spec.ops": "Constraint Default Op OpStep OpVersion PropertySlot Slot Structure find_op find_op_version known_default known_defaults known_ops property_slots",
         "vhlo_tools.spec.releases": "ExpansionConfirmation Explanation JaxExportPart JaxRelease Promise Release VersionEntry WindowName bytecode_version_of explanation_of first_release is_newer_than_data known_confirmations known_explanations known_jax_export_parts known_jax_releases known_promises known_releases known_versions minimum_version newest_version promised",

@@ -6,6 +6,7 @@ Entries without a specification (of another dialect, or with an unknown code) re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final, Literal, Protocol
 
 from vhlo_tools.bytecode.entries import Entry, EntryTable
@@ -13,7 +14,7 @@ from vhlo_tools.bytecode.primitives import EntryReader, flagged, svarint, varint
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.files import Chunk, View, join
 from vhlo_tools.records import dataclass
-from vhlo_tools.spec import Encoding, EntryKind, Field, encodings_of, spellings_of
+from vhlo_tools.spec import CodesBeside, DialectBeside, Encoding, EntryKind, Field, encodings_of, spellings_of
 
 
 class EntryTables(Protocol):
@@ -90,6 +91,20 @@ def entry_name(tables: EntryTables, kind: EntryKind, entry: Entry) -> str:
 def encoding_of_entry(tables: EntryTables, kind: EntryKind, entry: Entry) -> Encoding | None:
     """Return the encoding of an entry, opaque ones included; ``None`` if it is unknown, or text."""
     return encodings_of(tables.dialect(entry.dialect), kind).get(_code(tables, entry)) if entry.custom else None
+
+
+def codes_beside(tables: EntryTables, kind: EntryKind, entry: Entry, dialect: DialectBeside) -> CodesBeside | None:
+    """Return the row of an entry of a dialect beside VHLO; ``None`` if nobody knows its code, or its layout."""
+    code = _code(tables, entry)
+    for row in dialect.rows[kind]:
+        if code not in row.codes:
+            continue
+        if row.fields is None:
+            return row
+        with suppress(MalformedArtifactError):
+            if decode_entry(tables, kind, entry, {code: Encoding(dialect.name, code, row.fields)}) is not None:
+                return row
+    return None
 
 
 def _code(tables: EntryTables, entry: Entry) -> int:

@@ -18,8 +18,8 @@ from vhlo_tools.compat.uses import custom_call_notes
 from vhlo_tools.findings import NEWER_THAN_DATA, Finding
 from vhlo_tools.records import dataclass
 from vhlo_tools.spec import (
-    find_op_version,
     is_newer_than_data,
+    known_feature,
     known_features,
     known_versions,
     minimum_version,
@@ -229,12 +229,12 @@ class Requirements:
             Finding(
                 feature=f"withdrawn_{name}",
                 level="error",
-                kind="op" if find_op_version(name) else "type",
-                message=f"vhlo.{name} can only be read by StableHLO {last} or older: later readers removed it",
+                kind=kind,
+                message=f"{dialect}.{name} can only be read by StableHLO {last} or older: later readers {what}",
                 target=reader,
                 remedy=f"read it with a release of StableHLO {last} or older, and write the program without it",
             )
-            for name, last in self._survey.withdrawn
+            for dialect, kind, name, last, what in self._survey.withdrawn
             if reader.minor_release > last
         ]
         if self._survey.has_deadly_integers:
@@ -357,7 +357,10 @@ class Requirements:
             what = "is" if (use.op or "").startswith(f"{dialect}.") else "contains something"
             message = f"{holder} {what} of the dialect {dialect}, which readers older than {use.since} reject"
         remedies = [known.remedy, *_flags(known, target, tried or NO_EXPANSIONS)] if known else []
-        if reading and self.downgradable_to <= target:
+        is_kept = use.kind == "dialect" or use.feature == _BUILTIN_CODES
+        if is_kept and (use.op == "builtin.module" or use.op is None):
+            remedies = [known_feature(_BUILTIN_CODES).remedy]
+        elif reading and self.downgradable_to <= target and not is_kept:
             remedies = [f"retarget the file to {target} with `vhlo retarget`"]
         elif use.level == "warning" and not reading and use.kind != "dialect":
             message += f"; it can still be written, but readers older than {use.since} reject the file"
@@ -376,6 +379,9 @@ class Requirements:
             function=use.function,
         )
 
+
+#: Attributes of the module with what older readers do not know; no conversion changes them.
+_BUILTIN_CODES: Final = "builtin_codes"
 
 _DEADLY: Final = Finding(
     feature="i2_attribute",

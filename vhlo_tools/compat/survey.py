@@ -23,7 +23,7 @@ from vhlo_tools.bytecode import (
     program_name,
     visit,
 )
-from vhlo_tools.compat.uses import Found, Introductions, Name, OpFacts, OpUses, Use, facts_of, use_of
+from vhlo_tools.compat.uses import Found, Introductions, Name, OpFacts, OpUses, Use, Withdrawn, facts_of, use_of
 from vhlo_tools.findings import SourceLocation
 from vhlo_tools.records import dataclass
 from vhlo_tools.spec import (
@@ -263,15 +263,16 @@ class FeatureScan:
         return self._walked[1]
 
     @cached_property
-    def withdrawn(self) -> tuple[tuple[str, Version], ...]:
-        """Op versions and types that newer readers no longer accept, each with the last version that does."""
+    def withdrawn(self) -> tuple[Withdrawn, ...]:
+        """What newer readers no longer accept."""
         versions = [facts.version for facts in self.op_names]
-        lost = [(each.name, each.max) for each in versions if each is not None and each.forgotten]
+        lost = [("op", each.name, each.max) for each in versions if each is not None and each.forgotten]
         for spelling in self._specs.types:
             # A type in a signature alone does no harm: only ops no longer accept it.
             if spelling.last_read is not None and self._introductions.is_type_of_results(spelling.name):
-                lost.append((spelling.name, spelling.last_read))
-        return tuple((name, last) for name, last in lost if last is not None)
+                lost.append(("type", spelling.name, spelling.last_read))
+        found = [Withdrawn("vhlo", kind, name, last, "removed it") for kind, name, last in lost if last is not None]
+        return (*found, *self._introductions.old_layouts())
 
     @cached_property
     def has_deadly_integers(self) -> bool:

@@ -13,6 +13,7 @@ from vhlo_tools.bytecode import (
     Place,
     SourceLocations,
     attributes_of,
+    codes_beside,
     decode_entry,
     encoding_of_entry,
     entry_name,
@@ -29,6 +30,7 @@ from vhlo_tools.spec import (
     OpStructure,
     OpVersion,
     blockers,
+    dialects_beside,
     encodings_of,
     find_enum,
     find_op_version,
@@ -194,6 +196,16 @@ class Needs(NamedTuple):
     unchecked: frozenset[Name] = frozenset()  # overlooked by the conversion between versions
 
 
+class Withdrawn(NamedTuple):
+    """What readers no longer accept."""
+
+    dialect: str
+    kind: FindingKind
+    name: str
+    last: Version  # the last that do
+    what: str  # what later ones did
+
+
 _NOTHING: Final = Needs()
 
 
@@ -210,15 +222,17 @@ class Introductions:
         """Return the needs of all entries; only entries that may be newer than the first version are decoded."""
         found: set[Name] = set()
         dialects = [self._file.dialect(index) for index in range(len(self._file.dialects.names))]
-        kinds: tuple[EntryKind, EntryKind] = ("attribute", "type")
-        for kind in kinds:
+        dated = {each.name for each in dialects_beside().values() if each.rows}
+        for kind in _KINDS:
             table = table_of(self._file, kind)
             seen: set[tuple[int, bytes]] = set()
             for index in table.others([_old_bytes(dialect, kind) for dialect in dialects]):
                 entry = table[index]
-                # For VHLO the contents decide; for the builtin dialect the code does; for other dialects the dialect
-                # alone.
-                length = {"vhlo": 64, "builtin": 1}.get(dialects[entry.dialect], 0)
+                # For VHLO, and dialects whose codes have dates, the contents decide; for the builtin dialect the code
+                # does; for other dialects the dialect alone.
+                length = {"vhlo": 64, "builtin": 1}.get(
+                    dialects[entry.dialect], 64 if dialects[entry.dialect] in dated else 0
+                )
                 key = (entry.dialect, bytes(entry.data[:length]))
                 if key not in seen:
                     seen.add(key)
@@ -229,6 +243,20 @@ class Introductions:
         """Whether some op has a result of the VHLO type ``name``."""
         types = self.types_called((name,))
         return bool(types) and any(not types.isdisjoint(head.results) for head in heads_in(self._file.program))
+
+    def old_layouts(self) -> Iterator[Withdrawn]:
+        """Yield entries of dialects beside VHLO that newer readers take for something else."""
+        for kind in _KINDS:
+            table = table_of(self._file, kind)
+            for number, run in table.groups():
+                dialect = dialects_beside().get(self._file.dialect(number))
+                if dialect is None or not any(row.last_read for row in dialect.rows.get(kind, ())):
+                    continue
+                for entry in map(table.__getitem__, run):
+                    row = codes_beside(self._file, kind, entry, dialect) if entry.custom else None
+                    if row is not None and row.last_read is not None:
+                        code = entry_name(self._file, kind, entry).rpartition(" ")[2]
+                        yield Withdrawn(dialect.name, kind, f"{kind}_{code}", row.last_read, "expect other fields")
 
     def has_integers_of(self, names: tuple[str, ...]) -> bool:
         """Whether there is an integer attribute of one of the VHLO types ``names``."""
@@ -281,15 +309,17 @@ class Introductions:
     def _own(self, kind: EntryKind, entry: Entry, value: Value | None) -> Iterator[Name]:
         dialect = self._file.dialect(entry.dialect)
         if dialect not in ("vhlo", "builtin"):
-            mixed = known_feature("mixed_dialects")
-            yield Name(f"{mixed.id} {dialect}", mixed.kind, mixed.introduced)
+            yield from self._beside(dialect, kind, entry)
             return
         if dialect == "builtin":
             encoding = encoding_of_entry(self._file, kind, entry)
-            if encoding is not None and encoding.name == "file_line_col_range":
+            if encoding is None:
+                if entry.custom:
+                    yield Name(entry_name(self._file, kind, entry), kind, self._future, known=False)
+            elif encoding.name == "file_line_col_range":
                 ranges = known_feature("range_locations")
                 yield Name(ranges.id, ranges.kind, ranges.introduced)
-            elif encoding is not None and encoding.since is not None:
+            elif encoding.since is not None:
                 codes = known_feature("builtin_codes")
                 yield Name(f"{codes.id} {encoding.name}", codes.kind, encoding.since)
             return
@@ -310,6 +340,19 @@ class Introductions:
             elif case.min > _oldest():
                 yield Name(f"{field.enum}.{case.name}", kind, case.min)
 
+    def _beside(self, dialect: str, kind: EntryKind, entry: Entry) -> Iterator[Name]:
+        mixed = known_feature("mixed_dialects")
+        known = dialects_beside().get(dialect)
+        if known is None or kind not in known.rows or not entry.custom:
+            since = mixed.introduced if known is None else known.since
+        elif row := codes_beside(self._file, kind, entry, known):
+            since = row.since
+        else:
+            yield Name(entry_name(self._file, kind, entry), kind, self._future, known=False)
+            return
+        if since > _oldest():
+            yield Name(f"{mixed.id} {dialect}", mixed.kind, since)
+
 
 def _held(value: Value) -> Iterator[tuple[EntryKind, int]]:
     for field, content in zip(value.encoding.fields, value.fields, strict=True):
@@ -328,6 +371,9 @@ _REFERENCES: Final[dict[str, EntryKind]] = {
     "pair": "attribute",
     "type": "type",
 }
+
+
+_KINDS: Final[tuple[EntryKind, EntryKind]] = ("attribute", "type")
 
 
 @cache

@@ -7,12 +7,15 @@ from vhlo_tools.lazy import lazy_exports
 if TYPE_CHECKING:
     from vhlo_tools.spec.data import files_in, read_entries
     from vhlo_tools.spec.encodings import (
+        CodesBeside,
+        DialectBeside,
         Encoding,
         EntryKind,
         Enum,
         EnumCase,
         Field,
         Spelling,
+        dialects_beside,
         encodings_of,
         field_text,
         find_enum,

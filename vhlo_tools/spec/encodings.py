@@ -183,6 +183,54 @@ def foreign_encodings(dialect: str) -> dict[int, Encoding]:
     return {each.code: each for spelling in spellings for each in spelling.encodings}
 
 
+# Types and attributes of other dialects than these, which the conversions keep as bytes, from ``beside.toml``
+
+
+@dataclass(frozen=True, slots=True)
+class CodesBeside:
+    """Codes of a dialect beside VHLO, and which readers know them."""
+
+    codes: frozenset[int]
+    since: Version
+    last_read: Version | None  # None if later readers know them, too
+    fields: tuple[Field, ...] | None  # what follows the code, where two layouts share it
+
+
+@dataclass(frozen=True, slots=True)
+class DialectBeside:
+    name: str
+    since: Version  # of what is held as text, and of all codes if there are no rows
+    rows: dict[EntryKind, tuple[CodesBeside, ...]]
+
+
+def load_dialects_beside(specs: Traversable | None = None) -> tuple[DialectBeside, ...]:
+    return load_entries("beside.toml", "dialect", _to_dialect_beside, specs)
+
+
+@cache
+def dialects_beside() -> dict[str, DialectBeside]:
+    return {each.name: each for each in load_dialects_beside()}
+
+
+def _to_dialect_beside(entry: dict[str, Any]) -> DialectBeside:
+    check_entry(entry, name=str, since=str, attributes=[dict], types=[dict])
+    since = Version(entry["since"])
+
+    tables: tuple[tuple[EntryKind, str], ...] = (("attribute", "attributes"), ("type", "types"))
+    rows = {kind: tuple(_to_codes_beside(row, since) for row in entry[key]) for kind, key in tables if key in entry}
+    return DialectBeside(entry["name"], since, rows)
+
+
+def _to_codes_beside(row: dict[str, Any], since: Version) -> CodesBeside:
+    check_entry(row, codes=[int], since=str, last_read=str, fields=[str])
+    return CodesBeside(
+        frozenset(row["codes"]),
+        Version(row["since"]) if "since" in row else since,
+        Version(row["last_read"]) if "last_read" in row else None,
+        tuple(map(Field.parse, row["fields"])) if "fields" in row else None,
+    )
+
+
 def _to_spelling(entry: dict[str, Any]) -> Spelling:
     check_entry(entry, name=str, min=str, max=str, last_read=str, bits=NUMBERED, encoding=[dict])
     if not entry["encoding"]:

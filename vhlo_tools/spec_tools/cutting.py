@@ -1,7 +1,7 @@
 """Truncate the specification to an older version, to test libraries newer than the data.
 
 Entries that came later are left out, and entries that have ended since are current again. Everything else is copied:
-files without versions of VHLO (``builtin/``, ``sdy/``, explanations) as they are, and of files with versions the head
+files without versions of VHLO (``sdy/``, explanations) as they are, and of files with versions the head
 comment; comments between entries are dropped with the layout of the text.
 """
 
@@ -104,6 +104,20 @@ class _Truncator:
         self.names.add(entry["name"])
         return self.without_end(entry, "max", "last_read")
 
+    def code(self, entry: _Entry) -> _Entry | None:
+        """A type or attribute of MLIR itself, with the encodings that are old enough."""
+        left = [each for each in entry["encoding"] if self.has(each.get("since"))]
+        return {**entry, "encoding": left} if left else None
+
+    def dialect(self, entry: _Entry) -> _Entry | None:
+        """A dialect beside VHLO, with the codes that are old enough."""
+        tables = {
+            key: [self.without_end(row, "last_read") for row in entry[key] if self.has(row.get("since"))]
+            for key in ("attributes", "types")
+            if key in entry
+        }
+        return {**entry, **tables} if self.has(entry["since"]) else None
+
     def enum(self, entry: _Entry) -> _Entry | None:
         if not self.has(entry["min"]):
             return None
@@ -151,6 +165,9 @@ _FILES: Final[tuple[tuple[str, str, Callable[[_Truncator, _Entry], _Entry | None
     ("promises.toml", "promise", lambda to, entry: entry if to.has(entry.get("since")) else None),
     ("jax_export/releases.toml", "release", _Truncator.jax_release),
     ("jax_export/parts.toml", "part", _Truncator.jax_part),
+    ("builtin/types.toml", "type", _Truncator.code),
+    ("builtin/attributes.toml", "attribute", _Truncator.code),
+    ("beside.toml", "dialect", _Truncator.dialect),
     ("vhlo/types.toml", "type", _Truncator.spelling),
     ("vhlo/attributes.toml", "attribute", _Truncator.spelling),
     ("vhlo/enums.toml", "enum", _Truncator.enum),
