@@ -64,7 +64,7 @@ EXPORTS: Final = {
         "vhlo_tools.bindings.provider": "MLIRFailure Provider",
         "vhlo_tools.bindings.providers": "NARROW_ELEMENTS PARTS PROVIDERS explain_unknown get_provider missing_part provider_of",
         "vhlo_tools.bindings.toolbox": "FilePosition MlirSession Remark",
-        "vhlo_tools.bindings.xla": "XlaFailure",
+        "vhlo_tools.bindings.xla": "XlaFailure refined_by_xla",
         "vhlo_tools.bindings.xla_client": "CALLBACK_TARGET DeviceArgument ExecutionResult XlaArray approx_top_k_size is_lapack missing_routine put_on_device register_lapack",
         "vhlo_tools.bindings.xla_processes": "IsolatedArray IsolatedXlaProgram put_isolated",
         "vhlo_tools.bindings.xla_server": "Devices XlaSource compiled",

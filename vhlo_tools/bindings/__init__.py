@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         provider_of,
     )
     from vhlo_tools.bindings.toolbox import FilePosition, MlirSession, Remark
-    from vhlo_tools.bindings.xla import XlaFailure
+    from vhlo_tools.bindings.xla import XlaFailure, refined_by_xla
     from vhlo_tools.bindings.xla_client import (
         CALLBACK_TARGET,
         DeviceArgument,

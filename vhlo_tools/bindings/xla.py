@@ -45,6 +45,13 @@ def hlo_of_stablehlo(artifact: bytes) -> bytes:
     return proto
 
 
+def refined_by_xla(bytecode: bytes) -> bytes:
+    """Resolve the dynamic shapes of a module whose ``main`` has static arguments, as far as they follow from these."""
+    refine = partial(_module("_jax").mlir.refine_polymorphic_shapes, enable_shape_assertions=False)
+    refined: bytes = _call(lambda: refine(bytecode, validate_static_shapes=False))
+    return refined
+
+
 def jax_artifact(module: Any, version: str) -> bytes:
     """Serialize a module that JAX lowered (it may contain Shardy), as ``jax.export`` does.
 

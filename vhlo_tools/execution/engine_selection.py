@@ -12,6 +12,7 @@ from vhlo_tools.execution.executable import Executable
 from vhlo_tools.execution.handlers import Handler
 from vhlo_tools.execution.isolated import bytecode_of, call_isolated, module_here
 from vhlo_tools.execution.lowering.lowering import fit, lower
+from vhlo_tools.execution.lowering.shapes import CALLS_OF_SHAPES, target_of
 from vhlo_tools.execution.reference.known_calls import known_handler
 from vhlo_tools.execution.reference.preparation import check_runnable, estimated_steps
 from vhlo_tools.execution.stepping.local_steps import has_host_ops
@@ -60,9 +61,9 @@ def _refusal(program: Program, module: Module, handlers: Mapping[str, Handler] |
     """The reason as far as it is known without inputs."""
     provider, name = program.provider, program.name
     if has_host_ops(provider, module):
-        calls = (each for each in provider.walk(module) if str(each.name) == "stablehlo.custom_call")
-        targets = dict.fromkeys(each.attributes["call_target_name"].value for each in calls)
-        unhandled = ", ".join(each for each in targets if each not in (handlers or {}) and known_handler(each) is None)
+        targets = dict.fromkeys(filter(None, map(target_of, provider.walk(module))))
+        known = CALLS_OF_SHAPES.union(handlers or {})
+        unhandled = ", ".join(each for each in targets if each not in known and known_handler(each) is None)
         return f"no handler for custom calls of {unhandled} on the interpreter" if unhandled else None
     try:
         refusal: str | None = call_isolated(

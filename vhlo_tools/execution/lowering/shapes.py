@@ -9,8 +9,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from vhlo_tools.bindings import Module, ModuleOp, Operation, Provider, functions_of, inline_calls
+from vhlo_tools.bindings import (
+    Module,
+    ModuleOp,
+    Operation,
+    Provider,
+    XlaFailure,
+    functions_of,
+    inline_calls,
+    refined_by_xla,
+)
 from vhlo_tools.conversion import DIMENSION_BITS, Build, MatchFailure, Rewriter, patterns_of, retype, spread
+from vhlo_tools.execution.isolated import bytecode_of
 from vhlo_tools.execution.lowering.patterns import apply_required
 from vhlo_tools.execution.reference.calling_convention import converting_main, is_direct
 from vhlo_tools.execution.values import ValueType
@@ -175,13 +185,18 @@ BOUND_PATTERNS: Final = patterns_of(
 
 # Resolution of dynamic shapes from the shapes of the inputs
 
+#: Custom calls of JAX for ops without a dynamic form, which only XLA's own refinement resolves. Source:
+#: ``xla/mlir_hlo/stablehlo_ext/transforms/stablehlo_refine_shapes.cpp`` in openxla/xla.
+CALLS_OF_SHAPES: Final = frozenset(
+    f"stablehlo.dynamic_{name}" for name in ("approx_top_k", "reduce_window", "rng_bit_generator", "top_k")
+)
+
+_OF_ARGUMENTS: Final = "inline,stablehlo-refine-arguments{{types={types}}}"
 _PASSES: Final = (
-    "inline",
-    "stablehlo-refine-arguments{{types={types}}}",
     "stablehlo-refine-shapes",
     "func.func(stablehlo-canonicalize-dynamism)",
     "stablehlo-refine-shapes",
-    "func.func(stablehlo-check-shape-assertions{{enable-shape-assertions=true}})",
+    "func.func(stablehlo-check-shape-assertions{enable-shape-assertions=true})",
 )
 
 _QUOTED: Final = re.compile(r'"[^"]*"')
@@ -212,10 +227,31 @@ def resolve_shapes(provider: Provider, module: Module, inputs: Sequence[np.ndarr
 
 
 def refine(provider: Provider, module: Module, types: Sequence[str]) -> None:
-    # Refinement gives each function one type, so that those called with several sizes must be inlined; the pass
-    # `inline` does nothing where a provider has not registered the inlining of functions.
-    inline_calls(provider, module, lambda op: str(op.name) == "func.call")
-    provider.run_passes(module, ",".join(_PASSES).format(types=",".join(types)), verify=True)
+    # Refinement gives each function one type, so that those called with several sizes must be inlined, and leaves the
+    # decomposition of a composite as it is; the pass `inline` does nothing where a provider has not registered the
+    # inlining of functions.
+    inline_calls(provider, module, lambda _: True)
+    provider.run_passes(module, _OF_ARGUMENTS.format(types=",".join(types)), verify=True)
+    if any(target_of(op) in CALLS_OF_SHAPES for op in provider.walk(module)):
+        _refine_by_xla(provider, module)
+    provider.run_passes(module, ",".join(_PASSES), verify=True)
+
+
+def target_of(op: Operation) -> str | None:
+    return str(op.attributes["call_target_name"].value) if str(op.name) == "stablehlo.custom_call" else None
+
+
+def _refine_by_xla(provider: Provider, module: Module) -> None:
+    if not provider.prefix.startswith("jaxlib."):
+        return
+    try:
+        refined = provider.parse(module.context, refined_by_xla(bytecode_of(provider, module)))
+    except XlaFailure:
+        return  # StableHLO's own passes say why in their diagnostics
+    for op in list(module.body.operations):
+        op.operation.erase()
+    for op in list(refined.body.operations):
+        module.body.append(op)
 
 
 def may_be_sizes(array: np.ndarray[Any, Any]) -> bool:
