@@ -168,7 +168,7 @@ EXPORTS: Final = {
     "vhlo_tools.spec": {
         "vhlo_tools.spec.data": "files_in read_entries",
         "vhlo_tools.spec.encodings": "CodesBeside DialectBeside Encoding EntryKind Enum EnumCase Field Spelling dialects_beside encodings_of field_text find_enum foreign_encodings known_dialects known_enums spellings_of",
-        "vhlo_tools.spec.features": "Effect Expansion Feature known_feature known_features",
+        "vhlo_tools.spec.features": "Effect Expansion Feature known_feature known_features known_verifiers",
         "vhlo_tools.spec.ops": "Constraint Default Op OpStep OpVersion PropertySlot Slot Structure find_op find_op_version known_default known_defaults known_ops property_slots",
         "vhlo_tools.spec.releases": "ExpansionConfirmation Explanation JaxExportPart JaxRelease Promise Release VersionEntry WindowName bytecode_version_of explanation_of first_release is_newer_than_data known_confirmations known_explanations known_jax_export_parts known_jax_releases known_promises known_releases known_versions minimum_version newest_version promised",
         "vhlo_tools.spec.specification": "ENCODING_KINDS Specification SpecificationEntry defaults_of known_specification load_specification structures_in",

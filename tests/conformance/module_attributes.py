@@ -1,6 +1,6 @@
-"""Attributes of modules, which no conversion changes, against releases: ``module_attributes.py [--number N] [--seed N]``.
+"""Attributes of modules, which no conversion changes, against releases: ``module_attributes.py [--number N]``.
 
-Draws attributes of MLIR itself, of StableHLO, CHLO, Shardy and quantized types, as text and nested in each other, writes
+Draws attributes of MLIR itself, StableHLO, CHLO, Shardy and quantized types, as text and nested in each other, writes
 each with the installed library for a version of a release, has the releases read them, and compares with what
 ``check --readable-by`` says. The grammar is that of MLIR and of the dialects (``AttrTypeBase.td``, ``BuiltinTypes.td``,
 ``StablehloAttrs.td``, ``ChloEnums.td``, ``QuantTypes.td``), and asks the specification nothing.
@@ -11,15 +11,32 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from support.release_environments import read_by
 
 import vhlo_tools as vt
 
 RELEASES = ("0.4.20", "0.4.26", "0.4.31", "0.4.35", "0.5.3", "0.8.3")
-FLOATS = ("f16", "bf16", "f32", "f64", "f80", "f128", "tf32", "f8E5M2", "f8E4M3", "f8E4M3FN", "f8E5M2FNUZ", "f8E4M3FNUZ")
+FLOATS = (
+    "f16",
+    "bf16",
+    "f32",
+    "f64",
+    "f80",
+    "f128",
+    "tf32",
+    "f8E5M2",
+    "f8E4M3",
+    "f8E4M3FN",
+    "f8E5M2FNUZ",
+    "f8E4M3FNUZ",
+)
 FLOATS_OF_FEW_BITS = ("f8E4M3B11FNUZ", "f8E3M4", "f4E2M1FN", "f6E2M3FN", "f6E3M2FN", "f8E8M0FNU")
 ENUMS = (
     "#stablehlo<comparison_direction {EQ,NE,GE,GT,LE,LT}>",
@@ -121,7 +138,9 @@ class Drawing:
         return f"{'true' if kind == 'i1' else '1'}{'' if kind == 'i1' else f' : {kind}'}"
 
     def text(self, depth: int) -> str:
-        text = json.dumps("".join(self.random.choices("ab é#\x7f", k=self.random.choice((0, 3, 200)))), ensure_ascii=False)
+        text = json.dumps(
+            "".join(self.random.choices("ab é#\x7f", k=self.random.choice((0, 3, 200)))), ensure_ascii=False
+        )
         return text if self.random.random() < 0.6 else f"{text} : {self.element(depth)}"
 
     def symbol(self, _: int) -> str:
@@ -129,8 +148,8 @@ class Drawing:
 
     def dense(self, _: int) -> str:
         count = self.random.choice((1, 2, 300))
-        elements = ", ".join(str(self.random.randint(0, 1)) for _ in range(count))
-        floats = ", ".join(f"{self.random.randint(0, 2)}.0" for _ in range(count))
+        elements = ", ".join(self.random.choice("01") for _ in range(count))
+        floats = ", ".join(self.random.choice(("0.0", "1.0", "2.0")) for _ in range(count))
         return self.random.choice(
             (
                 f"dense<[{elements}]> : tensor<{count}x{self.random.choice(('i4', 'i8', 'ui16', 'i64', 'index'))}>",
@@ -149,8 +168,8 @@ class Drawing:
         return self.random.choice((f"array<{kind}: {self.numbers(300)}>", "array<f32: 1.0>", "array<i1: true>"))
 
     def enum(self, _: int) -> str:
-        before, _, rest = self.random.choice(ENUMS).partition("{")
-        cases, _, after = rest.partition("}")
+        before, rest = self.random.choice(ENUMS).split("{")
+        cases, after = rest.split("}")
         return f"{before}{self.random.choice(cases.split(','))}{after}"
 
     def dimensions(self, depth: int) -> str:
@@ -164,7 +183,8 @@ class Drawing:
                 f"#stablehlo.scatter<update_window_dims = [{self.numbers()}], scatter_dims_to_operand_dims = [0]>",
                 "#stablehlo.gather<operand_batching_dims = [1], start_indices_batching_dims = [0]>",
                 f"#stablehlo.bounds<{self.random.choice(('?', 3, '3, ?, 70000'))}>",
-                "#stablehlo.output_operand_alias<output_tuple_indices = [0], operand_index = 1, operand_tuple_indices = []>",
+                "#stablehlo.output_operand_alias<output_tuple_indices = [0], operand_index = 1, "
+                "operand_tuple_indices = []>",
                 f"#stablehlo.dot_algorithm<lhs_precision_type = {element}, rhs_precision_type = {element}, "
                 "accumulation_type = f32, lhs_component_count = 1, rhs_component_count = 1, "
                 "num_primitive_operations = 1, allow_imprecise_accumulation = false>",
@@ -195,7 +215,9 @@ class Drawing:
         return f"distinct[{self.random.randint(0, 3)}]<{self.attribute(depth + 1)}>"
 
     def location(self, _: int) -> str:
-        return self.random.choice(('loc("f.py":1:2)', "loc(unknown)", 'loc(callsite("f" at "g"))', 'loc(fused["a", "b"])'))
+        return self.random.choice(
+            ('loc("f.py":1:2)', "loc(unknown)", 'loc(callsite("f" at "g"))', 'loc(fused["a", "b"])')
+        )
 
 
 def drawn(seed: int, number: int, targets: Sequence[str]) -> Iterator[tuple[str, vt.Artifact]]:

@@ -21,6 +21,7 @@ from vhlo_tools.spec import (
     is_newer_than_data,
     known_feature,
     known_features,
+    known_verifiers,
     known_versions,
     minimum_version,
     newest_version,
@@ -344,7 +345,7 @@ class Requirements:
         if use.unknown:
             return self._unknown_finding(use, target)
         reading = tried is None
-        known = next((feature for feature in known_features() if feature.id == use.feature), None)
+        known = next((each for each in (*known_features(), *known_verifiers()) if each.id == use.feature), None)
         title = known.title if known else use.what
         holder = use.op or "the program"
         within = f" in @{use.function}, called here," if use.by_call else ""
@@ -360,7 +361,7 @@ class Requirements:
         is_kept = use.kind == "dialect" or use.feature == _BUILTIN_CODES
         if is_kept and (use.op == "builtin.module" or use.op is None):
             remedies = [known_feature(_BUILTIN_CODES).remedy]
-        elif reading and self.downgradable_to <= target and not is_kept:
+        elif reading and self.downgradable_to <= target and not (is_kept or known in known_verifiers()):
             remedies = [f"retarget the file to {target} with `vhlo retarget`"]
         elif use.level == "warning" and not reading and use.kind != "dialect":
             message += f"; it can still be written, but readers older than {use.since} reject the file"

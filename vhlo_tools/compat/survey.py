@@ -24,7 +24,7 @@ from vhlo_tools.bytecode import (
     visit,
 )
 from vhlo_tools.compat.uses import Found, Introductions, Name, OpFacts, OpUses, Use, Withdrawn, facts_of, use_of
-from vhlo_tools.findings import SourceLocation
+from vhlo_tools.findings import FindingKind, SourceLocation
 from vhlo_tools.records import dataclass
 from vhlo_tools.spec import (
     Constraint,
@@ -71,7 +71,14 @@ class FeatureScan:
     @cached_property
     def op_names(self) -> tuple[OpFacts, ...]:
         found = [facts_of(self._file.op_name(index)) for index in range(len(self._file.dialects.ops))]
-        return tuple(each if self._could_matter(each) else replace(each, look=False) for each in found)
+        return tuple(map(self._narrowed, found))
+
+    def _narrowed(self, facts: OpFacts) -> OpFacts:
+        """The facts as far as the tables have what they are about."""
+        verifiers = tuple(each for each in facts.verifiers if self._introductions.types_called(each.names))
+        if verifiers:
+            return replace(facts, verifiers=verifiers, look=True, about_operands=True)
+        return replace(facts, verifiers=(), look=facts.look and self._could_matter(facts))
 
     @cached_property
     def _young(self) -> bool:
@@ -169,7 +176,7 @@ class FeatureScan:
             if facts.is_foreign:
                 found.add(known_feature("mixed_dialects").introduced)
             elif facts.op is not None:
-                found |= facts.since
+                found |= facts.since.union(each.introduced for each in facts.verifiers)
                 constraints |= facts.constraints
             elif facts.name.startswith("vhlo."):
                 found.add(self._future)
@@ -266,7 +273,9 @@ class FeatureScan:
     def withdrawn(self) -> tuple[Withdrawn, ...]:
         """What newer readers no longer accept."""
         versions = [facts.version for facts in self.op_names]
-        lost = [("op", each.name, each.max) for each in versions if each is not None and each.forgotten]
+        lost: list[tuple[FindingKind, str, Version | None]] = [
+            ("op", each.name, each.max) for each in versions if each is not None and each.forgotten
+        ]
         for spelling in self._specs.types:
             # A type in a signature alone does no harm: only ops no longer accept it.
             if spelling.last_read is not None and self._introductions.is_type_of_results(spelling.name):

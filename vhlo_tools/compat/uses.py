@@ -37,6 +37,7 @@ from vhlo_tools.spec import (
     floor_of,
     known_feature,
     known_specification,
+    known_verifiers,
     known_versions,
     minimum_version,
     spellings_of,
@@ -45,7 +46,7 @@ from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
     from vhlo_tools.bytecode import Entry, Value
-    from vhlo_tools.spec import EntryKind, Structure
+    from vhlo_tools.spec import EntryKind, Feature, Structure
 
 # Ops in bytes as the plain structures of steps and constraints (``dialect_specs/vhlo/defaults.toml``)
 
@@ -468,6 +469,7 @@ class OpFacts:
     about_operands: bool  # whether that depends on operands and results
     is_call: bool
     is_foreign: bool  # the dialect is neither VHLO nor builtin
+    verifiers: tuple[Feature, ...]  # what older verifiers refuse of it
 
 
 # Names may come from hostile files.
@@ -494,6 +496,7 @@ def facts_of(name: str) -> OpFacts:
         about_operands=op is not None and bool(op.constraints or any(step.removed or step.single for step in op.steps)),
         is_call=dialect == "vhlo" and short.rpartition("_v")[0] in ("call", "composite"),
         is_foreign=foreign,
+        verifiers=tuple(each for each in known_verifiers() if op is not None and op.name in each.ops),
     )
 
 
@@ -531,6 +534,10 @@ class OpUses:
             unknown = Name(facts.name, "op", self._future, known=False)
             written.append(use_of(unknown, "error", self._oldest))
             read.append(use_of(unknown, "error", self._oldest))
+        for each in self._loosened(facts, {*operands, *op.results}):
+            use = Use(each.id, "warning", each.kind, each.title, each.introduced, self._oldest)
+            written.append(use)
+            read.append(use)
         types = self._introductions.all_of("type", {*operands, *op.results})
         names: dict[tuple[Name, Level], Version] = {}
         self._gather(names, types, self._oldest)
@@ -544,6 +551,11 @@ class OpUses:
                 written.append(use)
             read.append(use)
         return _unique(written), _unique(read)
+
+    def _loosened(self, facts: OpFacts, types: set[int]) -> Iterator[Feature]:
+        if facts.verifiers:
+            elements = [self._structures.of("type", each).get("element", {}).get("type") for each in types]
+            yield from (each for each in facts.verifiers if not set(each.names).isdisjoint(elements))
 
     def _floor(self, facts: OpFacts, key: str) -> Version:
         """Return the oldest version down to which an attribute of an op is kept."""

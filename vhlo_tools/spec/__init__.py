@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         known_enums,
         spellings_of,
     )
-    from vhlo_tools.spec.features import Effect, Expansion, Feature, known_feature, known_features
+    from vhlo_tools.spec.features import Effect, Expansion, Feature, known_feature, known_features, known_verifiers
     from vhlo_tools.spec.ops import (
         Constraint,
         Default,

@@ -94,6 +94,12 @@ def known_feature(identifier: str) -> Feature:
     return next(feature for feature in known_features() if feature.id == identifier)
 
 
+@cache
+def known_verifiers() -> tuple[Feature, ...]:
+    """What verifiers came to accept: ``names`` are types of elements of operands and results of ``ops``."""
+    return load_entries("vhlo/verifiers.toml", "verifier", _to_feature)
+
+
 def _to_feature(entry: dict[str, Any]) -> Feature:
     kinds = frozenset(get_args(FindingKind))
     texts = dict.fromkeys(("id", "title", "introduced", "remedy", "read_since", "inexpressible", "unasked"), str)

@@ -111,7 +111,7 @@ class _Truncator:
 
     def dialect(self, entry: _Entry) -> _Entry | None:
         """A dialect beside VHLO, with the codes that are old enough."""
-        tables = {
+        tables: _Entry = {
             key: [self.without_end(row, "last_read") for row in entry[key] if self.has(row.get("since"))]
             for key in ("attributes", "types")
             if key in entry
@@ -173,6 +173,7 @@ _FILES: Final[tuple[tuple[str, str, Callable[[_Truncator, _Entry], _Entry | None
     ("vhlo/enums.toml", "enum", _Truncator.enum),
     ("vhlo/ops", "op", _Truncator.op),
     ("vhlo/features.toml", "feature", _Truncator.feature),
+    ("vhlo/verifiers.toml", "verifier", lambda to, entry: entry if to.has(entry["introduced"]) else None),
     ("vhlo/defaults.toml", "default", lambda to, entry: entry if entry["id"] in to.used else None),
     (
         "vhlo/expansions_confirmed.toml",
