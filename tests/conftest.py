@@ -43,8 +43,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture
 def xla_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run all programs and buffers of XLA in this process, as with `in_process=True`."""
-    from vhlo_tools.execution.engines import ENGINES
-    from vhlo_tools.execution.parallel_executable import PARALLEL_ENGINES
+    from vhlo_tools.execution.engines import ENGINES, PARALLEL_ENGINES
     from vhlo_tools.execution.xla.engine import XlaEngine, XlaParallelEngine
 
     monkeypatch.setitem(ENGINES, "xla", partial(_here, XlaEngine))

@@ -157,7 +157,7 @@ class Tiling:
     def joined(self, parts: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
         sizes = parts[0].shape
         rank = len(sizes)
-        tiled = np.stack(parts).reshape(*self.counts, *sizes)
+        tiled = np.stack(parts).reshape((*self.counts, *sizes))
         order = [axis for dimension in range(rank) for axis in (dimension, rank + dimension)]
         shape = [count * size for count, size in zip(self.counts, sizes, strict=True)]
         return np.ascontiguousarray(tiled.transpose(order)).reshape(shape)

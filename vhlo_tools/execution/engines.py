@@ -8,21 +8,22 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from vhlo_tools.bindings import isolation
-from vhlo_tools.errors import EngineCrashError
+from vhlo_tools.bindings import Module, isolation
+from vhlo_tools.errors import EngineCrashError, EngineError, InvalidInputError
 from vhlo_tools.execution.devices import Grid
 from vhlo_tools.execution.donation import Aliased, Buffer
 from vhlo_tools.execution.handlers import Handler
 from vhlo_tools.execution.iree_engine import IreeEngine
 from vhlo_tools.execution.isolated import bytecode_of
 from vhlo_tools.execution.probes import Probe
-from vhlo_tools.execution.protocols import Engine, EngineName, Ran, Values
+from vhlo_tools.execution.protocols import Engine, EngineName, ParallelEngine, Ran, Values
 from vhlo_tools.execution.reference.engine import EVALUATION, IsolatedProgram
 from vhlo_tools.execution.stepping.device_steps import has_manual
 from vhlo_tools.execution.stepping.local_steps import has_host_ops
 from vhlo_tools.execution.stepping.stepper import Stepper
-from vhlo_tools.execution.xla.engine import XlaEngine
-from vhlo_tools.program import Program
+from vhlo_tools.execution.values import valid_module
+from vhlo_tools.execution.xla.engine import XlaEngine, XlaParallelEngine, splitting_of
+from vhlo_tools.program import Program, mesh_size, meshes_of
 
 
 class ReferenceEngine:
@@ -117,3 +118,73 @@ ENGINES: Final[dict[EngineName, Callable[[Program, Mapping[str, Handler], bool],
     "xla": lambda program, handlers, in_process: XlaEngine(program, handlers, in_process=in_process),
     "iree": lambda program, handlers, _: IreeEngine(program, handlers),
 }
+
+
+#: Creates an engine from a program, a grid of devices, the handlers of custom calls, and whether XLA runs here.
+PARALLEL_ENGINES: Final[dict[EngineName, Callable[[Program, Grid, Mapping[str, Handler], bool], ParallelEngine]]] = {
+    "reference": lambda program, grid, handlers, _: ParallelReferenceEngine(program, grid, handlers),
+    "xla": lambda program, grid, handlers, here: XlaParallelEngine(program, grid, handlers, in_process=here),
+}
+_MOST_DEVICES: Final = 64
+_PARTITIONS: Final = "mhlo.num_partitions"
+
+
+def laid_out(program: Program, replicas: int | None, partitions: int | None) -> tuple[Grid, int, str]:
+    """The grid, the number of sequences of inputs, and the reason for that number."""
+    module = valid_module(program)
+    grid = Grid(
+        _count(module, "mhlo.num_replicas", replicas, "replicas"), _count(module, _PARTITIONS, partitions, "partitions")
+    )
+    if grid.size > _MOST_DEVICES:
+        raise InvalidInputError(f"{grid.size} devices are too many: the limit is {_MOST_DEVICES} on one machine")
+    if splitting_of(program, module, grid) is None:
+        return grid, grid.size, f"one for each of {grid.replicas} x {grid.partitions} devices"
+    if grid.replicas > 1:
+        raise EngineError(
+            f"{program.name} specifies shardings, and XLA runs such programs as one replica, not as {grid.replicas}: "
+            f"run it once for each replica"
+        )
+    return grid, 1, f"one of whole values: the program shards them over {grid.partitions} partitions"
+
+
+def _count(module: Any, name: str, asked: int | None, what: str) -> int:
+    attributes = module.operation.attributes
+    number = asked if asked is not None else int(attributes[name].value) if name in attributes else 1
+    if asked is None and number == 1 and name == _PARTITIONS:
+        # A program lowered for an abstract mesh has only the mesh.
+        number = max(map(mesh_size, meshes_of(module).values()), default=1)
+    if number < 1:
+        raise InvalidInputError(f"invalid number of {what}: {number}; expected at least 1")
+    return number
+
+
+class SpreadEngine:
+    """One sequence of whole values on several devices, which share them as the program specifies."""
+
+    def __init__(self, engine: ParallelEngine, grid: Grid) -> None:
+        self._engine, self._grid = engine, grid
+
+    def prepare(self, shapes: Sequence[tuple[int, ...]], timeout: float | None = None) -> None:
+        self._engine.prepare(shapes, timeout)
+
+    def call(self, arrays: Sequence[np.ndarray[Any, Any]], timeout: float | None) -> list[np.ndarray[Any, Any] | None]:
+        return list(self._engine.execute_parallel([arrays], timeout, None)[0])
+
+    def execute(self, arguments: Values, aliased: Sequence[Aliased], timeout: float | None, probe: Probe | None) -> Ran:
+        arrays = [None if each is None else each.read() for each in arguments]
+        (results,) = self._engine.execute_parallel([arrays], timeout, probe)
+        reason = f"its parts are on {self._grid}"
+        done = [replace(each, reason=each.reason or reason) for each in aliased]
+        return [None if each is None else Buffer(np.array(each)) for each in results], done
+
+
+def engine_for(
+    program: Program, module: Module, name: EngineName, handlers: Mapping[str, Handler], in_process: bool
+) -> Engine:
+    """Manual computations of a program for several partitions need all of these, even if it is run as one."""
+    partitions = _count(module, _PARTITIONS, None, "partitions") if name in PARALLEL_ENGINES else 1
+    if partitions > 1 and has_manual(program.provider, module):
+        grid, inputs, _ = laid_out(program, None, None)
+        if inputs != grid.size:
+            return SpreadEngine(PARALLEL_ENGINES[name](program, grid, handlers, in_process), grid)
+    return ENGINES[name](program, handlers, in_process)

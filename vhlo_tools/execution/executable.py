@@ -35,7 +35,7 @@ from vhlo_tools.execution.donation import (
     UnusableDonation,
     plan_donation,
 )
-from vhlo_tools.execution.engines import ENGINES
+from vhlo_tools.execution.engines import engine_for
 from vhlo_tools.execution.handlers import Handler
 from vhlo_tools.execution.known_faults import KnownFault, faults_in
 from vhlo_tools.execution.lowering.indexing import PARTIAL_WINDOWS, has_partial_windows
@@ -144,7 +144,7 @@ class Executable:
             and not any(isinstance(each, Tuple) for each in (*self.signature.parameters, *self._results))
         )
         self.flat: Program = replace(program, load=lambda: provider.clone(module))
-        self._engine = ENGINES[engine](self.flat, dict(handlers or {}), in_process)
+        self._engine = engine_for(self.flat, module, engine, dict(handlers or {}), in_process)
 
     @property
     def signature(self) -> Signature:

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from vhlo_tools.errors import EngineError, InvalidInputError
-from vhlo_tools.execution.devices import Grid
-from vhlo_tools.execution.engines import ParallelReferenceEngine
+from vhlo_tools.execution.engines import PARALLEL_ENGINES, laid_out
 from vhlo_tools.execution.executable import Executable
 from vhlo_tools.execution.handlers import Handler
 from vhlo_tools.execution.probes import Probe
 from vhlo_tools.execution.protocols import EngineName, ParallelEngine
-from vhlo_tools.execution.values import valid_module
-from vhlo_tools.execution.xla.engine import XlaParallelEngine, splitting_of
-from vhlo_tools.program import Program, mesh_size, meshes_of
-
-#: Creates an engine from a program, a grid of devices, the handlers of custom calls, and whether XLA runs here.
-PARALLEL_ENGINES: Final[dict[EngineName, Callable[[Program, Grid, Mapping[str, Handler], bool], ParallelEngine]]] = {
-    "reference": lambda program, grid, handlers, _: ParallelReferenceEngine(program, grid, handlers),
-    "xla": lambda program, grid, handlers, here: XlaParallelEngine(program, grid, handlers, in_process=here),
-}
-_MOST_DEVICES: Final = 64
-_PARTITIONS: Final = "mhlo.num_partitions"
+from vhlo_tools.program import Program
 
 
 class ParallelExecutable:
@@ -65,7 +54,7 @@ class ParallelExecutable:
     ) -> None:
         self.name: str = program.name
         self._timeout = timeout
-        grid, inputs, self._reason = _laid_out(program, replicas, partitions)
+        grid, inputs, self._reason = laid_out(program, replicas, partitions)
         self.inputs: int = inputs
         self.replicas: int = grid.replicas
         self.partitions: int = grid.partitions
@@ -127,32 +116,3 @@ class ParallelExecutable:
         leaves = [self._executable.leaves_of(given) for given in inputs]
         results = self._runner.execute_parallel(leaves, self._timeout if timeout is None else timeout, probe)
         return tuple(self._executable.nested(each) for each in results)
-
-
-def _laid_out(program: Program, replicas: int | None, partitions: int | None) -> tuple[Grid, int, str]:
-    """The grid, the number of sequences of inputs, and the reason for that number."""
-    module = valid_module(program)
-    grid = Grid(
-        _count(module, "mhlo.num_replicas", replicas, "replicas"), _count(module, _PARTITIONS, partitions, "partitions")
-    )
-    if grid.size > _MOST_DEVICES:
-        raise InvalidInputError(f"{grid.size} devices are too many: the limit is {_MOST_DEVICES} on one machine")
-    if splitting_of(program, module, grid) is None:
-        return grid, grid.size, f"one for each of {grid.replicas} x {grid.partitions} devices"
-    if grid.replicas > 1:
-        raise EngineError(
-            f"{program.name} specifies shardings, and XLA runs such programs as one replica, not as {grid.replicas}: "
-            f"run it once for each replica"
-        )
-    return grid, 1, f"one of whole values: the program shards them over {grid.partitions} partitions"
-
-
-def _count(module: Any, name: str, asked: int | None, what: str) -> int:
-    attributes = module.operation.attributes
-    number = asked if asked is not None else int(attributes[name].value) if name in attributes else 1
-    if asked is None and number == 1 and name == _PARTITIONS:
-        # A program lowered for an abstract mesh has only the mesh.
-        number = max(map(mesh_size, meshes_of(module).values()), default=1)
-    if number < 1:
-        raise InvalidInputError(f"invalid number of {what}: {number}; expected at least 1")
-    return number

@@ -183,6 +183,8 @@ _COSTS: Final[Mapping[str, Cost]] = {name: traits.cost for name, traits in OP_TR
 # evaluated first, by a program that computes nothing else, and becomes a constant.
 
 _SET: Final = "stablehlo.set_dimension_size"
+#: The greatest number of iterations of loops that set sizes: each is evaluated before the run.
+_MOST_ITERATIONS: Final = 200
 
 
 def has_data_sizes(text: str) -> bool:
@@ -196,27 +198,74 @@ def fix_sizes(
     inputs: Sequence[np.ndarray[Any, Any]],
     name: str,
 ) -> None:
-    """Sizes become constants in place, except those that are set in regions of ops."""
+    """In place, sizes become constants, and loops that set sizes their iterations; branches remain as they are."""
     inline_calls(provider, module, lambda _: True)
-    ir, added = provider.ir, 0
-    for position, op in enumerate(list(main_of(module, name).regions[0].blocks[0].operations)):
-        if str(op.name) != _SET or str(getattr(op.operands[1].owner, "name", "")) == "stablehlo.constant":
-            continue
-        value = _evaluated(provider, module, position + added, arguments, inputs, name)
-        with module.context, op.location:
-            type_ = op.operands[1].type
-            attribute = ir.DenseElementsAttr.get(np.asarray(value), type=type_.element_type, shape=type_.shape)
-            constant = ir.Operation.create(
-                "stablehlo.constant", results=[type_], attributes={"value": attribute}, ip=ir.InsertionPoint(op)
+    ir, block = provider.ir, main_of(module, name).regions[0].blocks[0]
+    condition: Any = None  # of the loop that is next
+    iterations = position = 0
+
+    def value_of(number: int) -> np.ndarray[Any, Any]:
+        """Of an operand of the op at this position."""
+        return _evaluated(provider, module, position, number, arguments, inputs, name)
+
+    def value_before(op: Any, value: Any) -> np.ndarray[Any, Any]:
+        with op.location:
+            held = ir.Operation.create(
+                "stablehlo.optimization_barrier", results=[value.type], operands=[value], ip=ir.InsertionPoint(op)
             )
-            op.operands[1] = constant.result
-        added += 1
+        found = value_of(0)
+        held.operation.erase()
+        return found
+
+    ops = list(block.operations)
+    while position < len(ops):
+        op = ops[position]
+        if str(op.name) == _SET and str(getattr(op.operands[1].owner, "name", "")) != "stablehlo.constant":
+            with module.context, op.location:
+                type_ = op.operands[1].type
+                size = np.asarray(value_of(1))
+                attribute = ir.DenseElementsAttr.get(size, type=type_.element_type, shape=type_.shape)
+                constant = ir.Operation.create(
+                    "stablehlo.constant", results=[type_], attributes={"value": attribute}, ip=ir.InsertionPoint(op)
+                )
+                op.operands[1] = constant.result
+            position += 2
+        elif str(op.name) != "stablehlo.while" or not any(str(each.name) == _SET for each in provider.walk(op)):
+            position += 1
+            continue
+        elif condition is None:
+            (condition,) = _inlined_region(op, 0)
+        elif value_before(op, condition):
+            condition, iterations = None, iterations + 1
+            if iterations > _MOST_ITERATIONS:
+                raise refusal(op, name, f"it sets sizes of arrays in more than {_MOST_ITERATIONS} iterations")
+            for number, each in enumerate(_inlined_region(op, 1)):
+                op.operands[number] = each
+        else:
+            condition = None
+            for result, operand in zip(op.results, op.operands, strict=True):
+                result.replace_all_uses_with(operand)
+            op.operation.erase()
+        ops = list(block.operations)
+
+
+def _inlined_region(op: Any, number: int) -> list[Any]:
+    """Return what a region of a loop returns for its operands; its ops stand before the loop."""
+    copy = op.operation.clone(ip=False)
+    (block,) = copy.regions[number].blocks
+    for argument, operand in zip(block.arguments, op.operands, strict=True):
+        argument.replace_all_uses_with(operand)
+    *body, end = block.operations
+    for each in body:
+        each.operation.move_before(op.operation)
+    return list(end.operation.operands)
 
 
 def _evaluated(
     provider: Provider,
     module: Module,
     position: int,
+    number: int,
     arguments: Sequence[ValueType],
     inputs: Sequence[np.ndarray[Any, Any]],
     name: str,
@@ -225,17 +274,17 @@ def _evaluated(
     main = main_of(copy, name)
     block = main.regions[0].blocks[0]
     ops = list(block.operations)
-    size = ops[position].operands[1]
-    result = parse_value_type(str(size.type))
+    value = ops[position].operands[number]
+    result = parse_value_type(str(value.type))
     ir = provider.ir
     with copy.context, main.location:
-        ir.Operation.create("func.return", operands=[size], ip=ir.InsertionPoint(ops[position]))
+        ir.Operation.create("func.return", operands=[value], ip=ir.InsertionPoint(ops[position]))
         for op in reversed(ops[position:]):
             op.operation.erase()
-        retype_main(ir, main, block.arguments, [size])
+        retype_main(ir, main, block.arguments, [value])
     fit(provider, copy, arguments, [result], inputs, name)
     lower(provider, copy, name)
     check_runnable(provider, copy, name)
     attributes = [provider.dense_elements(copy.context, array) for array in inputs]
-    (value,) = provider.evaluate(copy, attributes)
-    return provider.array_of(value)
+    (evaluated,) = provider.evaluate(copy, attributes)
+    return provider.array_of(evaluated)
