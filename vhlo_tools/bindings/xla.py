@@ -47,8 +47,8 @@ def hlo_of_stablehlo(artifact: bytes) -> bytes:
 
 def refined_by_xla(bytecode: bytes) -> bytes:
     """Resolve the dynamic shapes of a module whose ``main`` has static arguments, as far as they follow from these."""
-    refine = partial(_module("_jax").mlir.refine_polymorphic_shapes, enable_shape_assertions=False)
-    refined: bytes = _call(lambda: refine(bytecode, validate_static_shapes=False))
+    refine = _module("_jax").mlir.refine_polymorphic_shapes
+    refined: bytes = _call(lambda: refine(bytecode, enable_shape_assertions=True, validate_static_shapes=False))
     return refined
 
 

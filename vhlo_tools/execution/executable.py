@@ -311,7 +311,9 @@ class Executable:
     def _taken(self, inputs: Sequence[Any], donated: set[tuple[int, ShapeIndex]]) -> list[Input]:
         parameters = self._config.signature.parameters
         if len(inputs) != len(parameters):
-            raise InvalidInputError(f"{self.name} requires {len(parameters)} inputs, got {len(inputs)}")
+            raise InvalidInputError(
+                f"{self.name} requires {len(parameters)} inputs, got {len(inputs)}{self._advice(len(inputs))}"
+            )
         taken = []
         types = iter(self._types)
         for number, (value, shape) in enumerate(zip(inputs, parameters, strict=True)):
@@ -319,6 +321,17 @@ class Executable:
                 which = f"input {number} at {format_index(index)}" if index else f"input {number}"
                 taken.append(_input(number, index, leaf, (number, index) in donated, next(types), which))
         return taken
+
+    def _advice(self, given: int) -> str:
+        """JAX marks the number of the platform in programs for several of them (``jax/_src/export/_export.py``)."""
+        attributes = main_of(self.module, self.name).attributes
+        told = (str(attributes[name]) for name in ("arg_attrs",) if name in attributes)
+        if given != len(self._types) - 1 or not any('"_platform_index"' in each for each in told):
+            return ""
+        return (
+            ": the first is the number of the platform, as the program was exported for several; give it, or run the "
+            "export itself, which knows their names (platform=, --platform)"
+        )
 
     def _outputs_of(
         self, results: Sequence[Buffer | None], taken: Sequence[Input], done: Sequence[Aliased]
