@@ -11,7 +11,7 @@ from vhlo_tools.api.conversion import serialize
 from vhlo_tools.api.frontends import as_artifact
 from vhlo_tools.api.running import ANY_PLATFORM, ENGINE_CHOICES, EngineChoice, load_executable
 from vhlo_tools.errors import EngineError
-from vhlo_tools.files import local_path
+from vhlo_tools.files import Kind, identify, local_path, read_snapshot, view
 
 if TYPE_CHECKING:
     from vhlo_tools.execution import EngineName, Executable, Handler
@@ -243,7 +243,8 @@ def record_golden(
     Args:
         folder: The folder of records; the new record is a subfolder ``name``.
         program: Anything that :func:`serialize` accepts. An artifact is stored unchanged.
-        inputs: Its inputs, in the form that :func:`run` accepts; by default :func:`draw_inputs` draws them.
+        inputs: Its inputs, in the form that :func:`run` accepts; by default :func:`draw_inputs` draws them. Of an
+            ``HloSnapshot``, which XLA dumps with the values of a run, the default is these: both inputs and outputs.
         name: The name of the record.
         target: The target version for programs that are not artifacts.
         seed: The seed for drawing inputs.
@@ -266,19 +267,34 @@ def record_golden(
     artifact = as_artifact(program, None) or serialize(program, target, provider=provider)
     running: Any = {"engine": engine, "handlers": handlers, "timeout": timeout, "provider": provider}
     executable = load_executable(artifact, name=name, **running)
-    drawn = inputs if inputs is not None else draw_inputs(artifact, seed, drawing=drawing, provider=provider)
-    given = executable.converted(drawn)
     library = get_provider(provider).library
+    given, outputs, made_by = _values_in(program) if inputs is None else (None, None, "")
+    if given is None:
+        drawn = inputs if inputs is not None else draw_inputs(artifact, seed, drawing=drawing, provider=provider)
+        given = executable.converted(drawn)
+    if outputs is None:
+        outputs, made_by = executable.run(given), f"{library.name}, StableHLO {library.current}"
     return write_record(
         local_path(folder, "a suite") / name,
         artifact,
         given,
-        executable.run(given),
+        outputs,
         engine=executable.engine,
-        library=f"{library.name}, StableHLO {library.current}",
+        library=made_by,
         tolerance=tolerance or Tolerance(),
         force=force,
     )
+
+
+def _values_in(program: ProgramSource) -> tuple[tuple[Any, ...] | None, tuple[Any, ...] | None, str]:
+    """Return the inputs and the outputs in a snapshot of XLA, and what computed these."""
+    source = identify(program)
+    found = read_snapshot(view(source.data)) if source.kind is Kind.HLO_PROTO and source.data is not None else None
+    if found is None:
+        return None, None, ""
+    values = load_executable(found.constants, name=f"the values in {source.name}").run([])
+    inputs, outputs = values[: found.arguments], values[found.arguments :]
+    return inputs, outputs if found.has_result else None, f"XLA for {found.platform}, in its snapshot"
 
 
 def check_golden(

@@ -255,7 +255,8 @@ class _Shapes:
 
 # Recognition of HLO protocol buffers, and extraction of the module
 #
-# A file is an ``HloModuleProto``, or an ``HloProto`` that contains one. The field numbers are those of
+# A file is an ``HloModuleProto``, an ``HloProto`` that contains one, or a snapshot of either with the arguments and the
+# result of a run, which XLA dumps with ``xla_dump_hlo_snapshots``. The field numbers are those of
 # ``xla/service/hlo.proto`` in openxla/xla, and never change.
 
 _NAME: Final = 1
@@ -264,20 +265,110 @@ _COMPUTATION: Final = 3
 _INSTRUCTION_FIELD: Final = 2
 _OPCODE: Final = 2
 _LONGEST_NAME: Final = 1 << 16
+_DEEPEST_MODULE: Final = 3
 
 
 def find_hlo_module(data: View) -> View | None:
-    """Judge by the beginning: names, and a computation with an instruction."""
+    """Judge by the beginning: names, and a computation with an instruction; in a snapshot, those of its module."""
     try:
-        whole = Message(data, "HLO")
-        if _is_module(whole):
-            return data
-        number, value = next(whole.fields())
-        if number == _NAME and isinstance(value, Message) and _is_module(value):
-            return value.data
+        message = Message(data, "HLO")
+        for _ in range(_DEEPEST_MODULE):
+            if _is_module(message):
+                return message.data
+            number, value = next(message.fields())
+            if number != _NAME or not isinstance(value, Message):
+                return None
+            message = value
     except (MalformedArtifactError, StopIteration):
         pass
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The values of a run that XLA dumped with its module."""
+
+    constants: bytes  # a module that returns the leaves of the arguments, and behind them those of the result
+    arguments: int  # number of leaves
+    has_result: bool
+    platform: str
+
+
+_ARGUMENTS, _RESULT, _PLATFORM = 2, 3, 4
+_LITERAL_SHAPE, _LITERAL_PARTS = 1, 10
+
+
+def read_snapshot(data: View) -> Snapshot | None:
+    """``None`` if the file has no values: an ``HloSnapshot`` has, and an ``HloUnoptimizedSnapshot`` of one device."""
+    whole = Message(data, "HLO snapshot")
+    if find_hlo_module(data) is None or _is_module(whole):
+        return None
+    held = whole.message(next(whole.fields())[1])
+    fields = [(number, whole.message(value)) for number, value in whole.fields() if isinstance(value, Message)]
+    arguments = [value for number, value in fields if number == _ARGUMENTS]
+    results = [value for number, value in fields if number == _RESULT]
+    if _is_module(held):
+        # Without a result: the arguments of each device, in a message of their own.
+        results = []
+        arguments = list(_messages(arguments[0])) if len(arguments) == 1 else []
+    inputs = [leaf for each in arguments for leaf in _leaves(each, 0)]
+    outputs = [leaf for each in results for leaf in _leaves(each, 0)]
+    platform = next((value.text() for number, value in fields if number == _PLATFORM), "")
+    return (
+        Snapshot(_constants([*inputs, *outputs]), len(inputs), bool(results), platform) if inputs or outputs else None
+    )
+
+
+def _leaves(literal: Message, depth: int) -> list[bytes]:
+    if depth > _DEEPEST:
+        raise literal.malformed(f"has literals that nest deeper than {_DEEPEST}", 0)
+    parts = [literal.message(value) for number, value in literal.fields() if number == _LITERAL_PARTS]
+    return [leaf for each in parts for leaf in _leaves(each, depth + 1)] if parts else [bytes(literal.data)]
+
+
+def _constants(literals: Sequence[bytes]) -> bytes:
+    """Return a module of one computation whose result is a tuple of the literals."""
+    shapes = [_shape_of_literal(each) for each in literals]
+    instructions = [
+        _message((1, f"c{number}"), (2, "constant"), (3, shape), (8, literal), (35, number + 1))
+        for number, (literal, shape) in enumerate(zip(literals, shapes, strict=True))
+    ]
+    whole = _message((2, _TUPLE), *((4, shape) for shape in shapes))
+    root, ids = len(literals) + 1, [(36, number + 1) for number in range(len(literals))]
+    instructions.append(_message((1, "all"), (2, "tuple"), (3, whole), (35, root), *ids))
+    program = _message((2, whole))
+    computation = _message((1, "main"), *((2, each) for each in instructions), (4, program), (5, 1), (6, root))
+    return _message((1, "snapshot"), (2, "main"), (3, computation), (4, program), (5, 1), (6, 1))
+
+
+_TUPLE: Final = 13
+
+
+def _shape_of_literal(literal: bytes) -> bytes:
+    message = Message(memoryview(literal), "HLO literal")
+    shapes = (value for number, value in message.fields() if number == _LITERAL_SHAPE)
+    return bytes(message.message(next(shapes, 0)).data)
+
+
+def _message(*fields: tuple[int, int | str | bytes]) -> bytes:
+    written = []
+    for number, value in fields:
+        if isinstance(value, int):
+            written += [_varint(number << 3), _varint(value)]
+        else:
+            data = value.encode() if isinstance(value, str) else value
+            written += [_varint(number << 3 | 2), _varint(len(data)), data]
+    return b"".join(written)
+
+
+def _varint(value: int) -> bytes:
+    """Unsigned, of Protocol Buffers."""
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value)
+    return bytes(found)
 
 
 def _is_module(message: Message) -> bool:
