@@ -7,12 +7,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, get_args
 
-from vhlo_tools.api.frontends import as_container, as_program
-from vhlo_tools.artifact import ManifestChoice, check_source
+from vhlo_tools.api.frontends import as_artifact, as_container, as_program
+from vhlo_tools.artifact import ManifestChoice, check_source, externalize, numpy_name
 from vhlo_tools.errors import InvalidInputError
 from vhlo_tools.files import Source, identify, unwrapped
 
 if TYPE_CHECKING:
+    import numpy as np
+
+    from vhlo_tools.artifact import Artifact, StoredTensor
     from vhlo_tools.execution import Donate, Executable, Handler, ParallelExecutable, Probe
     from vhlo_tools.program import LoadOptions, Program, ProgramSource
 
@@ -123,6 +126,38 @@ def _with_weights(program: ProgramSource, inputs: Sequence[Any]) -> Sequence[Any
     return [*inputs, *model.weights.values()] if is_model and len(inputs) == len(model.inputs) else inputs
 
 
+#: Constants of this size become inputs of a run: a program is copied several times on its way to an engine.
+_LARGE: Final = 1 << 26
+
+
+def _without_constants(
+    program: ProgramSource, manifest: ManifestChoice, name: str | None
+) -> tuple[Artifact, list[Any]] | None:
+    """Return a program whose large constants are its last inputs, and their values; ``None`` if it has none."""
+    source = identify(program, name)
+    container = as_container(source)
+    artifact = None if container is not None and len(container.platforms) > 1 else as_artifact(source)
+    if artifact is None or len(artifact) < _LARGE:
+        return None
+    import ml_dtypes
+    import numpy as np
+
+    def dtype(tensor: StoredTensor) -> np.dtype[Any] | None:
+        called = numpy_name(tensor.element) if tensor.form == "whole" else None
+        found = np.dtype(getattr(ml_dtypes, called, called)) if called else None
+        return found if found is not None and found.itemsize == tensor.size else None
+
+    check_source(source, manifest).require()
+    try:
+        apart = externalize(artifact, min_size=_LARGE, function="main", wanted=lambda each: dtype(each) is not None)
+    except InvalidInputError:
+        return None  # main is called by others
+    tensors = apart.tensors.values()
+    data = (each.data if isinstance(each.data, memoryview) else bytes(each.data) for each in tensors)
+    arrays = [np.frombuffer(part, dtype(each)).reshape(each.shape) for part, each in zip(data, tensors, strict=True)]
+    return (apart.artifact, arrays) if arrays else None
+
+
 def run(
     program: ProgramSource,
     inputs: Sequence[Any],
@@ -186,6 +221,9 @@ def run(
     inputs = _with_weights(program, inputs)
     if probe is not None and engine == "auto":
         engine = "reference"
+    apart = _without_constants(program, manifest, options.get("name"))
+    if apart is not None:
+        program, inputs, manifest = apart[0], [*inputs, *apart[1]], False
     executable = load_executable(
         program, engine=engine, handlers=handlers, timeout=timeout, platform=platform, manifest=manifest, **options
     )

@@ -8,7 +8,15 @@ if TYPE_CHECKING:
     from vhlo_tools.artifact.aliases import matching_calls
     from vhlo_tools.artifact.artifact import Artifact, Making, non_default_options, other_dialects
     from vhlo_tools.artifact.comparison import diff_artifacts
-    from vhlo_tools.artifact.constants import Constant, Form, StoredTensor, element_named, list_constants, pack
+    from vhlo_tools.artifact.constants import (
+        Constant,
+        Form,
+        StoredTensor,
+        element_named,
+        list_constants,
+        numpy_name,
+        pack,
+    )
     from vhlo_tools.artifact.differences import DIFFERENCE_KINDS, Describer, Difference, DifferenceKind, Differences
     from vhlo_tools.artifact.entry_function import EntryFunction, functions_in
     from vhlo_tools.artifact.externalization import Externalized, Moved, Provenance, externalize

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import islice
 from os import PathLike
@@ -286,14 +286,16 @@ class Externalized:
         write_atomically(place(path), self.weights(), force=force)
 
 
-def externalize(artifact: Artifact, *, min_size: int, function: str) -> Externalized:
-    """Convert the constants of a function with at least ``min_size`` bytes to arguments of a copy."""
+def externalize(
+    artifact: Artifact, *, min_size: int, function: str, wanted: Callable[[StoredTensor], bool] = lambda _: True
+) -> Externalized:
+    """Convert the wanted constants of a function with at least ``min_size`` bytes to arguments of a copy."""
     file = artifact.copy_of_file()
     constants, holders = find_constants(file)
     entry = edit_signature(file, holders, function)
     large = [each for each in named_constants(file, artifact.name, constants) if each[2].bytes >= min_size]
     start = entry.holder.position
-    inside = [each for each in large if each[1].position[: len(start)] == start]
+    inside = [each for each in large if each[1].position[: len(start)] == start and wanted(each[2])]
     reasons = {path: _reason_to_stay(file, entry, found, tensor) for path, found, tensor in inside}
     chosen = [each for each in inside if reasons[each[0]] is None]
     notes = [f"{path} remains a constant: {reason}" for path, reason in reasons.items() if reason is not None]

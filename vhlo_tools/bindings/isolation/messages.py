@@ -20,6 +20,9 @@ from vhlo_tools.records import dataclass
 # Up to this size a copy through the socket costs less than managing shared memory.
 _INLINE: Final = 1 << 14
 
+# Above this size memory is written and not mapped, whose pages would count as those of this process.
+_MAPPED: Final = 1 << 26
+
 # The alignment that vector instructions require, and engines that use arrays without copying them.
 _ALIGNMENT: Final = 64
 
@@ -82,11 +85,21 @@ class SharedMemory:
             else:
                 os.ftruncate(self.descriptor, end)
         for (offset, size, is_inline), buffer in zip(chunks, buffers, strict=True):
-            if not is_inline:
+            if is_inline:
+                continue
+            if end > _MAPPED:
+                self._write(buffer, offset)
+            else:
                 self._map(end)[offset : offset + size] = buffer
         if not after:
             self._end = end
         return chunks, b"".join(small)
+
+    def _write(self, buffer: memoryview, offset: int) -> None:
+        data = buffer.cast("B")
+        while len(data):
+            written = os.pwrite(self.descriptor, data[:_MAPPED], offset)
+            data, offset = data[written:], offset + written
 
     def find(self, chunk: Chunk, inline: memoryview) -> memoryview:
         """Return the bytes of a chunk; those in the memory are valid until the other side writes there again."""
