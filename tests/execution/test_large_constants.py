@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,7 +46,7 @@ print(peak() - before)
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     values = np.arange(NUMBER, dtype=np.float32)
-    weights = {"w": values, "b": np.array([1, 2, 3], np.int8)}
+    weights: dict[str, Any] = {"w": values, "b": np.array([1, 2, 3], np.int8)}
     path = tmp_path_factory.mktemp("large") / "large.mlirbc"
     bind_arguments(vt.serialize(PROGRAM), weights).save(path)
     assert path.stat().st_size > values.nbytes

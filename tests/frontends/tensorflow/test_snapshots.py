@@ -16,7 +16,7 @@ import vhlo_tools as vt
 
 A = np.arange(6, dtype=np.float32).reshape(2, 3)
 B = np.array([[1, 2], [0, -1], [3, 0.5]], np.float32)
-RESULTS = (A @ B, np.int8(5), B.astype(ml_dtypes.bfloat16), A > 2, np.array([1 - 2j, 3j], np.complex64), B.astype("i4"))
+RESULTS: tuple[Any, ...] = (A @ B, np.int8(5), B.astype(ml_dtypes.bfloat16), A > 2, np.array([1 - 2j, 3j], np.complex64), B.astype("i4"))
 FIELDS = {
     "float32": ("F32", "f32s"),
     "int8": ("S8", "s8s"),
@@ -64,8 +64,8 @@ def test_values_of_a_run_become_a_record(tmp_path: Path, columns_first: bool) ->
     file = tmp_path / "run.hlo_snapshot.pb"
     file.write_bytes(snapshot(columns_first=columns_first).SerializeToString())
     record = vt.record_golden(tmp_path / "suite", file, name="run")
-    for found, wanted in zip(record.values(record.inputs), (A, B), strict=True):
-        np.testing.assert_array_equal(found, wanted)
+    for found, given in zip(record.values(record.inputs), (A, B), strict=True):
+        np.testing.assert_array_equal(found, given)
     for found, wanted in zip(record.values(record.outputs), RESULTS, strict=True):
         assert found.dtype == np.asarray(wanted).dtype
         np.testing.assert_array_equal(found, wanted)
