@@ -218,23 +218,21 @@ class Introductions:
         self._future = future
         self._needs: dict[tuple[EntryKind, int], Needs] = {}
         self._depth = 0
+        names = map(file.op_name, range(len(file.dialects.ops)))
+        self._dialects_of_ops = frozenset(name.partition(".")[0] for name in names)
 
     def of_tables(self) -> frozenset[Name]:
         """Return the needs of all entries; only entries that may be newer than the first version are decoded."""
         found: set[Name] = set()
         dialects = [self._file.dialect(index) for index in range(len(self._file.dialects.names))]
-        dated = {each.name for each in dialects_beside().values() if each.rows}
+        # How much of an entry decides: for other dialects, the dialect alone.
+        lengths = {"vhlo": 64, "builtin": 1, **{each.name: 64 for each in dialects_beside().values() if each.rows}}
         for kind in _KINDS:
             table = table_of(self._file, kind)
             seen: set[tuple[int, bytes]] = set()
             for index in table.others([_old_bytes(dialect, kind) for dialect in dialects]):
                 entry = table[index]
-                # For VHLO, and dialects whose codes have dates, the contents decide; for the builtin dialect the code
-                # does; for other dialects the dialect alone.
-                length = {"vhlo": 64, "builtin": 1}.get(
-                    dialects[entry.dialect], 64 if dialects[entry.dialect] in dated else 0
-                )
-                key = (entry.dialect, bytes(entry.data[:length]))
+                key = (entry.dialect, bytes(entry.data[: lengths.get(dialects[entry.dialect], 0)]))
                 if key not in seen:
                     seen.add(key)
                     found.update(self._own(kind, entry, decode_entry(self._file, kind, entry)))
@@ -343,7 +341,8 @@ class Introductions:
 
     def _beside(self, dialect: str, kind: EntryKind, entry: Entry) -> Iterator[Name]:
         mixed = known_feature("mixed_dialects")
-        known = dialects_beside().get(dialect)
+        # Of a dialect that has ops, too, these decide.
+        known = None if dialect in self._dialects_of_ops else dialects_beside().get(dialect)
         if known is None or kind not in known.rows or not entry.custom:
             since = mixed.introduced if known is None else known.since
         elif row := codes_beside(self._file, kind, entry, known):
