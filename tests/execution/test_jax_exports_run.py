@@ -100,7 +100,7 @@ ON_PARTS: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
 @pytest.mark.parametrize("name", ON_PARTS)
 def test_whole_inputs_of_an_export_for_two_devices(name: str) -> None:
     function, given, expected = ON_PARTS[name]
-    mesh = jax.sharding.AbstractMesh((2,), ("x",))
+    mesh = jax.sharding.AbstractMesh((2,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
     rows = jax.sharding.PartitionSpec("x")
     mapped = jax.shard_map(function, mesh=mesh, in_specs=rows, out_specs=rows, check_vma=False)
     jitted = jax.jit(mapped, in_shardings=jax.sharding.NamedSharding(mesh, rows))
