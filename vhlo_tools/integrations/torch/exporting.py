@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from os import PathLike, fspath
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, get_args
 
 from vhlo_tools.bindings.isolation import Limits
@@ -13,11 +16,16 @@ from vhlo_tools.errors import InvalidProgramError
 from vhlo_tools.files import FileRange, ViewFile, as_bytes
 from vhlo_tools.integrations.exported_model import ExportedModel, bind_arguments, serialize_module
 from vhlo_tools.integrations.extras import require_extra
+from vhlo_tools.integrations.proof import LEAST_SECONDS, unproven
 from vhlo_tools.integrations.torch.export_errors import explained, quiet_failure
 from vhlo_tools.integrations.torch.importing import MEMORY, SECONDS, ImporterName, import_program
+from vhlo_tools.integrations.torch.lifting import Lifted, lift
+from vhlo_tools.integrations.torch.proof import prove, random_ops
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     import torch
 
     from vhlo_tools.program import ExportOptions, ProgramSource
@@ -38,6 +46,7 @@ def export(
     importer: ImporterName = "auto",
     import_timeout: float | None = SECONDS,
     import_memory: int | None = MEMORY,
+    verify: bool | None = None,
     name: str | None = None,
     **options: Unpack[ExportOptions],
 ) -> ExportedModel:
@@ -61,6 +70,10 @@ def export(
         import_timeout: The time limit in seconds of torch-mlir's passes, which run in a child process; ``None`` for no
             limit.
         import_memory: Their limit of memory in bytes; ``None`` for no limit.
+        verify: Whether the artifact is run on the example inputs, and compared with what torch computes eagerly. By
+            default it is if there are example inputs and no random numbers, within the time that the export took (at
+            least ten seconds); a note among the findings says why it was not. Of importers that are tried, one whose
+            program differs is passed over.
         name: The name of the program in messages, by default the class of the module.
         options: See :class:`vhlo_tools.program.ExportOptions`.
 
@@ -71,7 +84,8 @@ def export(
     Raises:
         MissingExtraError: If torch or the importer is not installed.
         ProviderError: If the importer cannot be imported beside this torch; with the versions that fit.
-        InvalidProgramError: If torch or the importers cannot export it; the message names the op, or the reason.
+        InvalidProgramError: If torch or the importers cannot export it, or it does not compute what torch does; the
+            message names the op, or the reason.
         InvalidInputError: If there is no such importer.
         UnsupportedFeatureError: If it contains something that no artifact can represent.
         DowngradeError: If it needs a feature newer than the target.
@@ -80,18 +94,38 @@ def export(
     require_extra("torch", _PURPOSE, "torch")
     if weights not in get_args(Weights):
         raise ValueError(f"weights is {weights!r}: expected one of {', '.join(get_args(Weights))}")
+    started = monotonic()
     program, name = _exported(model, args, kwargs, dynamic_shapes, name)
     constants = weights == "constants"
     limits = Limits(seconds=import_timeout, memory=import_memory, output=None)
-    imported, lifted = import_program(program, name, importer, limits, constants=constants)
-    artifact = serialize_module(imported, target, name=name, **options)
-    # The user did not write the ops of the importer, and has no use for notes about their legalization.
-    findings = [each for each in artifact.findings if each.feature != REWRITTEN]
-    hidden = {f"constant{number}": value for number, value in enumerate(lifted.hidden)}
-    artifact = bind_arguments(artifact, {**(lifted.weights if constants else {}), **hidden}).with_findings(findings)
-    # Copied, because the model may be trained further.
-    values = {} if constants else {name: value.copy() for name, value in lifted.weights.items()}
-    return ExportedModel.named(artifact, lifted.inputs, lifted.outputs, values)
+    examples = program.example_inputs if args is None and kwargs is None else (args or (), kwargs or {})
+
+    def finish(imported: Any, lifted: Lifted, importer: ModuleType) -> ExportedModel:
+        random = list(random_ops(lifted.program))
+        artifact = serialize_module(imported, target, name=name, **options)
+        # The user did not write the ops of the importer, and has no use for notes about their legalization.
+        findings = [*random, *(each for each in artifact.findings if each.feature != REWRITTEN)]
+        hidden = {f"constant{number}": value for number, value in enumerate(lifted.hidden)}
+        bound = {**(lifted.weights if constants else {}), **hidden}
+        artifact = bind_arguments(artifact, bound).with_findings(findings)
+        # Copied, because the model may be trained further.
+        values = {} if constants else {name: value.copy() for name, value in lifted.weights.items()}
+        exported = ExportedModel.named(artifact, lifted.inputs, lifted.outputs, values)
+        if verify is False:
+            return exported
+        reason = "it draws random numbers" if random else None if examples else "there are no example inputs"
+        if reason is None:
+            again = partial(lift, program, name, importer.decompositions(), constants=constants)
+            reason = prove(
+                exported, program, examples, again, importer, limits, max(LEAST_SECONDS, monotonic() - started)
+            )
+        if reason is None:
+            return exported
+        if verify:
+            raise InvalidProgramError(f"{name} cannot be compared with what torch computes: {reason}")
+        return replace(exported, artifact=exported.artifact.with_findings([*findings, unproven("torch", reason)]))
+
+    return import_program(program, name, importer, limits, finish, constants=constants)
 
 
 def open_model(

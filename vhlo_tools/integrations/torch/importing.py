@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
+from types import ModuleType
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from vhlo_tools.bindings import isolation
 from vhlo_tools.errors import InvalidInputError, InvalidProgramError, MissingExtraError, ProviderError
+from vhlo_tools.findings import Finding
+from vhlo_tools.integrations.exported_model import ExportedModel
+from vhlo_tools.integrations.proof import ProofError
 from vhlo_tools.integrations.torch.lifting import Lifted, lift
 from vhlo_tools.records import dataclass
 
@@ -36,23 +41,41 @@ class _Importer:
         return all(find_spec(package) is not None for package in self.packages)
 
 
-def import_program(
-    program: torch.export.ExportedProgram, name: str, importer: str, limits: isolation.Limits, *, constants: bool
-) -> tuple[Artifact | Module, Lifted]:
-    """Return a program whose ``main`` takes inputs, weights and hidden tensors, and what has their names and values.
+#: Makes a model of what an importer returned; raises ``ProofError`` if it does not compute what torch does.
+Finish = Callable[["Artifact | Module", Lifted, ModuleType], ExportedModel]
 
-    ``limits`` are those of the child process for torch-mlir; ``constants`` are to become of weights. If both importers
-    were tried, the error has the reasons of both.
+
+def import_program(
+    program: torch.export.ExportedProgram,
+    name: str,
+    importer: str,
+    limits: isolation.Limits,
+    finish: Finish,
+    *,
+    constants: bool,
+) -> ExportedModel:
+    """Import by the first importer whose program can be finished; ``finish`` gets its module, too.
+
+    ``limits`` are those of the child process for torch-mlir; ``constants`` are to become of weights. If several
+    importers were tried in vain, the error has the reasons of all.
     """
     refusals: list[InvalidProgramError | ProviderError] = []
     for each in _chosen(importer):
         try:
             module = import_module(f"vhlo_tools.integrations.torch.{_IMPORTERS[each].module}")
             lifted = lift(program, name, module.decompositions(), constants=constants)
-            return module.import_program(lifted, name, limits), lifted
+            model = finish(module.import_program(lifted, name, limits), lifted, module)
         except (InvalidProgramError, ProviderError) as error:
             refusals.append(error)
+            continue
+        wrong = [_passed_over(error, each) for error in refusals if isinstance(error, ProofError)]
+        return replace(model, artifact=model.artifact.with_findings([*wrong, *model.artifact.findings]))
     raise _combined(refusals)
+
+
+def _passed_over(error: ProofError, instead: str) -> Finding:
+    remedy = f"none is needed: the program is that of {instead}, which computes what torch does"
+    return Finding("importer_differs", "note", "op", str(error), remedy=remedy)
 
 
 def _chosen(importer: str) -> Sequence[str]:
