@@ -44,8 +44,23 @@ _MOST_SAMPLES: Final = 64
 _MOST_ELEMENTS: Final = 1 << 12
 _SPECIAL_FLOATS: Final = (float("nan"), float("inf"), 0.0, -1.0, float("-inf"), -0.0, 2.5, float("nan"))
 
-#: Ops of which torch leaves results open, for which inputs, and why. `special` are inputs with special values.
-UNDEFINED: Final[dict[str, tuple[str, str]]] = {}
+#: Patterns of ops, dtypes (with ` special` for inputs with special values), and why torch leaves such results open.
+UNDEFINED: Final = (
+    (
+        r"linalg\.|cholesky|lu(_|$)|lu_solve|qr$|svd|inverse|triangular|ormqr|geqrf|lobpcg|logdet|pca_lowrank|norm\.nuc",
+        " special",
+        "LAPACK leaves open what becomes of NaNs and infinities",
+    ),
+    (
+        r"conv_transpose|interpolate\.\w*(linear|cubic)|upsample_bilinear|grid_sampl",
+        " special",
+        "0 times infinity is NaN where zeros are multiplied, and torch's kernels pass over some of them",
+    ),
+    (r"functional\.gelu", " special", "of infinity, torch's vectorized code has NaN, and its scalar code infinity"),
+    (r"^mode$", "float.* special", "which of several NaNs, none of which equals another, is the most frequent"),
+    (r"multi(label)?_margin_loss", " special", "torch's kernels pass over NaNs, and its decompositions do not"),
+    (r"^(gcd|lcm)$", " special", "the least integer has no absolute value"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +145,10 @@ def _with_special(value: Any, kind: str, shift: int) -> Any:
 
     if not isinstance(value, torch.Tensor) or str(value.dtype) != f"torch.{kind}" or value.layout != torch.strided:
         return value
-    if value.dtype.is_floating_point or value.dtype.is_complex:
+    if value.dtype.is_complex:
+        # No infinities: C leaves open which parts of their products are NaN, and torch itself gives both.
+        numbers: list[float] = [float("nan"), 0.0, -1.0, -0.0, 2.5]
+    elif value.dtype.is_floating_point:
         numbers = [_SPECIAL_FLOATS[(at + shift) % len(_SPECIAL_FLOATS)] for at in range(len(_SPECIAL_FLOATS))]
     else:
         bounds = torch.iinfo(value.dtype)
@@ -192,9 +210,10 @@ def _prepared(case: Case) -> _Part | Judged:
                 drawn.append(str(func))
             return func(*args, **(kwargs or {}))
 
-    which, reason = UNDEFINED.get(case.op, ("", ""))
-    if which and re.search(which, f"{case.kind} {'special' if case.number == SPECIAL else 'plain'}"):
-        return Judged(case, "undefined", reason)
+    described = f"{case.kind} {'special' if case.number == SPECIAL else 'plain'}"
+    for op, kind, reason in UNDEFINED:
+        if re.search(op, case.op) and re.search(kind, described):
+            return Judged(case, "undefined", reason)
     try:
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")
@@ -377,7 +396,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--record", action="store_true", help=f"write the outcomes to {RECORD.name}")
-    parser.add_argument("--output", type=Path, help="where to write each outcome, as lines of JSON")
+    parser.add_argument(
+        "--output", type=Path, help="where to add outcomes, as lines of JSON; the record is of all that it has"
+    )
     options = parser.parse_args()
     found = []
     for importer in options.importer or IMPORTERS:
@@ -392,7 +413,11 @@ def main() -> int:
                 with options.output.open("a") as file:
                     line = [*(getattr(each.case, one) for one in Case.__slots__), each.outcome, each.reason]
                     file.write(json.dumps(line) + "\n")
-    whole = record(found)
+    known = {each.case: each for each in found}
+    if options.output:
+        lines = map(json.loads, options.output.read_text().splitlines())
+        known = {Case(*line[:4]): Judged(Case(*line[:4]), *line[4:]) for line in lines}
+    whole = record(list(known.values()))
     print(table(whole["counts"]))
     if options.record:
         RECORD.write_text(json.dumps(whole, indent=1) + "\n")

@@ -148,6 +148,36 @@ def mend(module: Module, provider: Provider) -> None:
                     result.replace_all_uses_with(signed.result)
             case "stablehlo.convert":
                 _mend_length(op)
+            case "stablehlo.sort":
+                _mend_sort(op, ir)
+
+
+def _mend_sort(op: Any, ir: Any) -> None:
+    """Sort as torch does, which keeps the order of equal elements, and takes a NaN for larger than any number."""
+    op.attributes["is_stable"] = ir.BoolAttr.get(True, op.context)
+    comparisons = [each for each in op.regions[0].blocks[0].operations if str(each.name) == "stablehlo.compare"]
+    if len(comparisons) != 1 or "FLOAT" not in str(comparisons[0].attributes["compare_type"]):
+        return
+    (compare,) = comparisons
+    one, other = compare.operands
+    larger, smaller = (one, other) if "GT" in str(compare.attributes["comparison_direction"]) else (other, one)
+    following = list(op.regions[0].blocks[0].operations)[-1]
+
+    def made(name: str, *operands: Any, direction: str = "") -> Any:
+        attributes = {}
+        if direction:
+            attributes = {
+                "comparison_direction": ir.Attribute.parse(f"#stablehlo<comparison_direction {direction}>", op.context),
+                "compare_type": compare.attributes["compare_type"],
+            }
+        kind, place = compare.result.type, ir.InsertionPoint(following)
+        return ir.Operation.create(
+            f"stablehlo.{name}", [kind], list(operands), attributes, loc=op.location, ip=place
+        ).result
+
+    is_nan, is_number = made("compare", larger, larger, direction="NE"), made("compare", smaller, smaller, direction="EQ")
+    either = made("or", compare.result, made("and", is_nan, is_number))
+    following.operands[0] = either
 
 
 def _mend_length(op: Any) -> None:

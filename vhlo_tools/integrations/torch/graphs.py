@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.errors import InvalidProgramError
 from vhlo_tools.integrations.torch.export_errors import described, first_words, user_line
+from vhlo_tools.integrations.torch.jax_repairs import JAX_REPAIRS
 from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ class GraphEvaluator:
             # Arithmetic of sizes, and items of tuples.
             own_or_python: Callable[..., Any] = _PYTHON.get(getattr(target, "__name__", ""), target)
             return own_or_python
-        if own := _OWN.get(str(target)):
+        if own := _OWN.get(str(target)) or JAX_REPAIRS.get(str(target)):
             return own
         if torch.Tag.nondeterministic_seeded in target.tags:
             raise self._refusal(node, "it draws random numbers: pass them as an input")

@@ -36,7 +36,57 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.remainder.Scalar: _remainder,
         aten.remainder.Scalar_Tensor: _remainder,
         aten.fmod.Scalar: lambda dividend, divisor: torch.fmod(*_tensors(dividend, divisor)),
+        # All sorts are stable: mend().
+        aten.sort.stable: lambda value, *, stable=None, dim=-1, descending=False: torch.sort(value, dim, descending),
+        # torch-mlir 20261001 takes a NaN for smaller than any number.
+        aten.argmax.default: _with(_arg, aten.amax.default),
+        aten.argmin.default: _with(_arg, aten.amin.default),
+        aten.max.dim: _with(_extremum, aten.amax.default),
+        aten.min.dim: _with(_extremum, aten.amin.default),
+        aten.sign.default: _sign,
     }
+
+
+def _with(function: Callable[..., Any], *first: Any) -> Callable[..., Any]:
+    return lambda *args, **kwargs: function(*first, *args, **kwargs)
+
+
+def _arg(extremum: Callable[..., Any], value: torch.Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Return the first place of an extremum, or of a NaN if there is one."""
+    import torch
+
+    if dim is None:
+        found = _arg(extremum, value.reshape(-1), 0)
+        return found.reshape([1] * value.ndim) if keepdim else found
+    if not value.ndim:
+        return torch.zeros((), dtype=torch.int64)
+    if value.dtype.is_floating_point:
+        is_nan = value != value  # noqa: PLR0124
+        # Extrema of numbers alone, whatever an importer makes of those of NaNs.
+        one = extremum(torch.where(is_nan, float("-inf" if extremum is torch.ops.aten.amax.default else "inf"), value), [dim], True)
+        is_found = torch.where(is_nan.any(dim, True), is_nan, value == one)
+    else:
+        is_found = value == extremum(value, [dim], True)
+    size = value.shape[dim]
+    shape = [1] * value.ndim
+    shape[dim] = -1
+    places = torch.arange(size).reshape(shape)
+    return torch.where(is_found, places, size).amin(dim, keepdim)
+
+
+def _extremum(extremum: Callable[..., Any], value: torch.Tensor, dim: int, keepdim: bool = False) -> Any:
+    import torch
+
+    return extremum(value, [dim] if value.ndim else [], keepdim), _arg(extremum, value, dim, keepdim)
+
+
+def _sign(value: torch.Tensor) -> torch.Tensor:
+    """torch-mlir has -1 for a NaN."""
+    import torch
+
+    if value.dtype.is_complex or value.dtype == torch.bool:
+        return NotImplemented
+    return (value > 0).to(value.dtype) - (value < 0).to(value.dtype)
 
 
 def _remainder(dividend: Any, divisor: Any) -> torch.Tensor:
