@@ -59,6 +59,10 @@ UNDEFINED: Final = (
     (r"functional\.gelu", " special", "of infinity, torch's vectorized code has NaN, and its scalar code infinity"),
     (r"^mode$", "float.* special", "which of several NaNs, none of which equals another, is the most frequent"),
     (r"multi(label)?_margin_loss", " special", "torch's kernels pass over NaNs, and its decompositions do not"),
+    (r"^(bool|byte|char|int|long|short)$", r"(float|complex).* special", "C leaves open what other integers become"),
+    (r"^(new_)?empty|^resize_", "", "elements that are not set"),
+    (r"^(bucketize|searchsorted)$", " special", "bounds that are not sorted"),
+    (r"^polygamma", " special", "far below zero, torch's series does not converge"),
     (r"^(gcd|lcm)$", " special", "the least integer has no absolute value"),
 )
 

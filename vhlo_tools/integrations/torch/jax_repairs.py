@@ -29,12 +29,20 @@ def _is_integer(value: Any) -> bool:
 
 def _pow(base: Any, exponent: Any) -> Any:
     """Integers wrap around. Of their negative powers, only those of 1 and -1 are not 0."""
+    import jax
     import jax.numpy as jnp
 
     if not (_is_integer(base) and _is_integer(exponent)):
         return _torchax("pow")(base, exponent)
-    base, exponent = (jnp.asarray(each, jnp.int64) for each in (base, exponent))
-    power = jnp.power(base, jnp.maximum(exponent, 0))
+    base, exponent = jnp.broadcast_arrays(*(jnp.asarray(each, jnp.int64) for each in (base, exponent)))
+    bits = exponent.dtype.itemsize * 8 - 1
+
+    def step(bit: Any, state: Any) -> Any:
+        power, square = state
+        return jnp.where(exponent >> bit & 1, power * square, power), square * square
+
+    # JAX heeds six bits of an exponent.
+    power, _ = jax.lax.fori_loop(0, bits, step, (jnp.ones_like(base), base))
     inverse = jnp.where(jnp.abs(base) == 1, jnp.where(exponent % 2 == 0, 1, base), 0)
     return jnp.where(exponent < 0, inverse, power)
 
@@ -257,6 +265,45 @@ def _digamma(value: Any) -> Any:
     return jnp.where(value == 0, jnp.copysign(jnp.inf, -value), jax.scipy.special.digamma(value))
 
 
+#: Beyond as many poles, :func:`_polygamma` is NaN.
+_MOST_POLES: Final = 1 << 16
+
+
+def _polygamma(order: int, value: Any) -> Any:
+    """JAX's series holds for positive numbers, so that others are moved there, pole by pole."""
+    import jax
+    import jax.numpy as jnp
+
+    if order == 0:
+        return _digamma(value)
+    value = value if jnp.issubdtype(value.dtype, jnp.floating) else value.astype(jnp.float32)
+    whole = jnp.full(value.shape, order, value.dtype)
+    factor = (-1) ** (order + 1) * jnp.exp(jax.lax.lgamma(whole + 1))
+
+    def move(state: Any) -> Any:
+        number, moved, total = state
+        is_left = moved <= 0
+        return number + 1, jnp.where(is_left, moved + 1, moved), total + jnp.where(is_left, factor / moved ** (order + 1), 0)
+
+    start = (0, jnp.where(value < -_MOST_POLES, jnp.nan, value), jnp.zeros_like(value))
+    _, moved, total = jax.lax.while_loop(lambda state: (state[1] <= 0).any(), move, start)
+    return jnp.where(moved == jnp.inf, 0, total + jax.lax.polygamma(whole, moved))
+
+
+def _sort(value: Any, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> Any:
+    """torch's order is stable, whether it must be or not."""
+    import jax.numpy as jnp
+
+    if not value.ndim:
+        return value, jnp.zeros((), jnp.int64)
+    indices = jnp.argsort(value, axis=dim, descending=descending, stable=True)
+    return jnp.take_along_axis(value, indices, axis=dim), indices
+
+
+def _sort_stable(value: Any, *, stable: bool | None = None, dim: int = -1, descending: bool = False) -> Any:
+    return _sort(value, dim, descending)
+
+
 def _lgamma(value: Any) -> Any:
     import jax
     import jax.numpy as jnp
@@ -289,6 +336,11 @@ def _sign(value: Any) -> Any:
     return jnp.where(value != value, 0, jnp.sign(value))  # noqa: PLR0124
 
 
+def _put(value: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
+    at = value.reshape(-1).at[index.reshape(-1)]
+    return (at.add if accumulate else at.set)(source.reshape(-1)).reshape(value.shape)
+
+
 def _named(function: Callable[..., Any], *names: str) -> dict[str, Callable[..., Any]]:
     return dict.fromkeys((f"aten.{each}" for each in names), function)
 
@@ -314,6 +366,10 @@ JAX_REPAIRS: Final[dict[str, Callable[..., Any]]] = {
     **_named(_with(_accumulated, "cumprod"), "cumprod.default"),
     **_named(_max_pool, "max_pool2d_with_indices.default", "max_pool3d_with_indices.default"),
     **_named(_digamma, "digamma.default"),
+    **_named(_polygamma, "polygamma.default"),
+    **_named(_sort, "sort.default"),
+    **_named(_sort_stable, "sort.stable"),
+    **_named(_put, "put.default"),
     **_named(_lgamma, "lgamma.default"),
     **_named(_with(_incomplete_gamma, False), "igamma.default"),
     **_named(_with(_incomplete_gamma, True), "igammac.default"),

@@ -14,7 +14,17 @@ def shared_decompositions() -> dict[Any, Callable[..., Any]]:
 
     found: dict[Any, Callable[..., Any]] = {
         # torch-mlir takes sizes that are numbers only.
-        torch.ops.aten.as_strided.default: _as_strided
+        torch.ops.aten.as_strided.default: _as_strided,
+        # Of one dimension alone, and without NaNs.
+        torch.ops.aten.searchsorted.Tensor: _searchsorted,
+        torch.ops.aten.searchsorted.Scalar: lambda bounds, value, **options: _searchsorted(
+            bounds, torch.scalar_tensor(value), **options
+        ),
+        torch.ops.aten.bucketize.Tensor: lambda values, bounds, **options: _searchsorted(bounds, values, **options),
+        torch.ops.aten.bucketize.Scalar: lambda value, bounds, **options: _searchsorted(
+            bounds, torch.scalar_tensor(value), **options
+        ),
+        torch.ops.aten.ldexp.Tensor: lambda value, power: torch.mul(value, torch.pow(2.0, power)),
     }
     # What transformers does for a mixture of experts; there only once it is imported.
     if fallback := getattr(torch.ops.transformers, "grouped_mm_fallback", None):
@@ -57,3 +67,21 @@ def _grouped_mm(tokens: torch.Tensor, weights: torch.Tensor, ends: torch.Tensor)
     starts = torch.cat([torch.zeros_like(ends[:1]), ends[:-1]])
     inside = (rows >= starts.unsqueeze(1)) & (rows < ends.unsqueeze(1))
     return torch.where(inside.unsqueeze(-1), torch.matmul(tokens, weights), 0.0).sum(0).to(tokens.dtype)
+
+
+def _searchsorted(
+    bounds: torch.Tensor,
+    values: torch.Tensor,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Return how many bounds come before each value. All come before a NaN."""
+    import torch
+
+    ordered = bounds if sorter is None else torch.gather(bounds, -1, sorter)
+    one, other = ordered.unsqueeze(-2), values.unsqueeze(-1)
+    after = one > other if right or side == "right" else one >= other
+    return torch.logical_not(after).sum(-1).to(torch.int32 if out_int32 else torch.int64)

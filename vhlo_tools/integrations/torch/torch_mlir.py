@@ -11,6 +11,7 @@ from vhlo_tools.errors import EngineError, EngineStartError, EngineTimeoutError,
 from vhlo_tools.findings import Diagnostic
 from vhlo_tools.integrations.torch.export_errors import data_dependent, explained, failing_ops, first_words, mend
 from vhlo_tools.integrations.torch.graphs import wrap_indices
+from vhlo_tools.integrations.torch.refused_ops import refuse_listed
 from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
@@ -221,6 +222,7 @@ def import_program(lifted: Lifted, name: str, limits: isolation.Limits) -> Modul
     """
     from torch_mlir.extras.fx_importer import FxImporter
 
+    refuse_listed(lifted.program.graph_module, "torch-mlir", name)
     wrap_indices(lifted.program.graph)
     provider = get_provider("torch_mlir")
     importer = FxImporter(context=new_context(provider))

@@ -19,6 +19,7 @@ from vhlo_tools.errors import InvalidProgramError, ProviderError
 from vhlo_tools.integrations.jax_functions import exclude_from_locations
 from vhlo_tools.integrations.torch.export_errors import data_dependent, explained, symbolic_shapes
 from vhlo_tools.integrations.torch.graphs import GraphEvaluator, as_numpy
+from vhlo_tools.integrations.torch.refused_ops import refuse_listed
 
 if TYPE_CHECKING:
     from vhlo_tools.bindings.isolation import Limits
@@ -146,6 +147,7 @@ def import_program(lifted: Lifted, name: str, _: Limits) -> Artifact:
         raise InvalidProgramError(
             f"torchax cannot convert {name} to StableHLO: {unknown} returns a shape that depends on values"
         )
+    refuse_listed(program.graph_module, "torchax", name)
     evaluator = GraphEvaluator(registry.all_aten_ops, TORCH_DTYPE_TO_JAX, name)
     constants = [as_numpy(each, f"{name}: a constant") for each in lifted.small]
 
