@@ -52,7 +52,7 @@ UNDEFINED: Final = (
         "LAPACK leaves open what becomes of NaNs and infinities",
     ),
     (
-        r"conv_transpose|interpolate\.\w*(linear|cubic)|upsample_bilinear|grid_sampl",
+        r"conv_transpose|interpolate\.\w*(linear|cubic)|upsample_bilinear|grid_sampl|^fft",
         " special",
         "0 times infinity is NaN where zeros are multiplied, and torch's kernels pass over some of them",
     ),

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -150,34 +151,82 @@ def mend(module: Module, provider: Provider) -> None:
                 _mend_length(op)
             case "stablehlo.sort":
                 _mend_sort(op, ir)
+            case "stablehlo.reduce" | "stablehlo.reduce_window":
+                _mend_extremum(op, ir)
 
 
 def _mend_sort(op: Any, ir: Any) -> None:
     """Sort as torch does, which keeps the order of equal elements, and takes a NaN for larger than any number."""
     op.attributes["is_stable"] = ir.BoolAttr.get(True, op.context)
-    comparisons = [each for each in op.regions[0].blocks[0].operations if str(each.name) == "stablehlo.compare"]
-    if len(comparisons) != 1 or "FLOAT" not in str(comparisons[0].attributes["compare_type"]):
-        return
-    (compare,) = comparisons
-    one, other = compare.operands
-    larger, smaller = (one, other) if "GT" in str(compare.attributes["comparison_direction"]) else (other, one)
-    following = list(op.regions[0].blocks[0].operations)[-1]
+    for compare in _comparisons_of_floats(op)[:1]:
+        one, other = compare.operands
+        larger, smaller = (one, other) if "GT" in str(compare.attributes["comparison_direction"]) else (other, one)
+        users = [each.owner for each in compare.result.uses]
+        make = _maker(compare, ir)
+        only_larger = make("and", make("compare", larger, larger, "NE"), make("compare", smaller, smaller, "EQ"))
+        found = make("or", compare.result, only_larger)
+        for each in users:
+            each.operands[0] = found
 
-    def made(name: str, *operands: Any, direction: str = "") -> Any:
+
+def _mend_extremum(op: Any, ir: Any) -> None:
+    """A NaN is an extremum: the first one of a reduction, and the last one of a window, as torch has it."""
+    comparisons = _comparisons_of_floats(op)
+    if len(comparisons) != len(("GE or LE", "EQ")):
+        return
+    wins, equals = comparisons
+    one, other = wins.operands
+    users = {each: [use.owner for use in each.result.uses] for each in (wins, equals)}
+    make = _maker(wins, ir)
+    found = make("or", wins.result, make("compare", one, one, "NE"))
+    if str(op.name) == "stablehlo.reduce_window":
+        # What surrounds the windows begins behind all places: equals are found at the first.
+        with op.context, op.location:
+            start = ir.Attribute.parse("dense<9223372036854775807> : tensor<i64>")
+            kind = op.operands[3].type
+            if str(kind) == "tensor<i64>":
+                place = ir.InsertionPoint(op)
+                op.operands[3] = ir.Operation.create("stablehlo.constant", [kind], attributes={"value": start}, ip=place).result
+        found = make("and", found, make("compare", other, other, "EQ"))
+    for each in users[wins]:
+        each.operands[0] = found
+    if str(op.name) == "stablehlo.reduce":
+        make = _maker(equals, ir)
+        are_nan = make("and", make("compare", one, one, "NE"), make("compare", other, other, "NE"))
+        both = make("or", equals.result, are_nan)
+        for each in users[equals]:
+            each.operands[0] = both
+
+
+def _comparisons_of_floats(op: Any) -> list[Any]:
+    inner = op.regions[0].blocks[0].operations
+    return [
+        each for each in inner
+        if str(each.name) == "stablehlo.compare" and "FLOAT" in str(each.attributes["compare_type"])
+    ]
+
+
+def _maker(compare: Any, ir: Any) -> Callable[..., Any]:
+    """Return a function that makes ops on booleans, and comparisons like a given one, after that."""
+    ops = list(compare.operation.block.operations)
+    before = next(after for each, after in pairwise(ops) if each == compare)
+
+    def make(name: str, one: Any, other: Any, direction: str = "") -> Any:
         attributes = {}
         if direction:
-            attributes = {
-                "comparison_direction": ir.Attribute.parse(f"#stablehlo<comparison_direction {direction}>", op.context),
-                "compare_type": compare.attributes["compare_type"],
-            }
-        kind, place = compare.result.type, ir.InsertionPoint(following)
-        return ir.Operation.create(
-            f"stablehlo.{name}", [kind], list(operands), attributes, loc=op.location, ip=place
-        ).result
+            kind = ir.Attribute.parse(f"#stablehlo<comparison_direction {direction}>", compare.context)
+            attributes = {"comparison_direction": kind, "compare_type": compare.attributes["compare_type"]}
+        made = ir.Operation.create(
+            f"stablehlo.{name}",
+            [compare.result.type],
+            [one, other],
+            attributes,
+            loc=compare.location,
+            ip=ir.InsertionPoint(before),
+        )
+        return made.result
 
-    is_nan, is_number = made("compare", larger, larger, direction="NE"), made("compare", smaller, smaller, direction="EQ")
-    either = made("or", compare.result, made("and", is_nan, is_number))
-    following.operands[0] = either
+    return make
 
 
 def _mend_length(op: Any) -> None:

@@ -58,16 +58,15 @@ def _convolution(
     return _torchax("convolution")(value, weight, bias, stride, padding, dilation, transposed, *others)
 
 
-def _lowest(dtype: Any) -> Any:
+def _bounds(dtype: Any) -> tuple[Any, Any]:
+    """Return the least and the greatest value of a type."""
     import jax.numpy as jnp
 
-    return jnp.iinfo(dtype).min if jnp.issubdtype(dtype, jnp.integer) else -jnp.inf
-
-
-def _highest(dtype: Any) -> Any:
-    import jax.numpy as jnp
-
-    return jnp.iinfo(dtype).max if jnp.issubdtype(dtype, jnp.integer) else jnp.inf
+    if dtype == jnp.bool_:
+        return False, True
+    if jnp.issubdtype(dtype, jnp.integer):
+        return jnp.iinfo(dtype).min, jnp.iinfo(dtype).max
+    return -jnp.inf, jnp.inf
 
 
 def _scatter_reduce(value: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True) -> Any:
@@ -84,7 +83,7 @@ def _scatter_reduce(value: Any, dim: int, index: Any, source: Any, reduce: str, 
     source = source[tuple(slice(size) for size in index.shape)]
     kind = value.dtype
     if not include_self:
-        starts = {"prod": 1, "amax": _lowest(kind), "amin": _highest(kind)}
+        starts = {"prod": 1, "amax": _bounds(kind)[0], "amin": _bounds(kind)[1]}
         value = value.at[at].set(jnp.asarray(starts.get(reduce, 0), kind))
     match reduce:
         case "prod":
@@ -245,7 +244,7 @@ def _max_pool(
         keeps = jnp.where(nan_a | nan_b, nan_a & (~nan_b | (i > j)), (a > b) | ((a == b) & (i <= j)))
         return jnp.where(keeps, a, b), jnp.where(keeps, i, j)
 
-    starts = (jnp.asarray(_lowest(value.dtype), value.dtype), jnp.asarray(jnp.iinfo(jnp.int64).max))
+    starts = (jnp.asarray(_bounds(value.dtype)[0], value.dtype), jnp.asarray(jnp.iinfo(jnp.int64).max))
     ones = (1,) * lead
     windows = {
         "window_dimensions": (*ones, *kernel),
@@ -341,6 +340,18 @@ def _put(value: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
     return (at.add if accumulate else at.set)(source.reshape(-1)).reshape(value.shape)
 
 
+def _eigh(matrix: Any, uplo: str = "L", compute_v: bool = True) -> Any:
+    """One triangle is read."""
+    import jax.numpy as jnp
+
+    lower = jnp.tril(matrix) if uplo == "L" else jnp.conj(jnp.swapaxes(jnp.triu(matrix), -1, -2))
+    whole = lower + jnp.conj(jnp.swapaxes(jnp.tril(lower, -1), -1, -2))
+    # LAPACK takes the diagonal for real.
+    eye = jnp.eye(whole.shape[-1], dtype=bool)
+    values, vectors = jnp.linalg.eigh(jnp.where(eye, whole.real, whole), symmetrize_input=False)
+    return values, vectors if compute_v else jnp.zeros((0,), matrix.dtype)
+
+
 def _named(function: Callable[..., Any], *names: str) -> dict[str, Callable[..., Any]]:
     return dict.fromkeys((f"aten.{each}" for each in names), function)
 
@@ -370,6 +381,7 @@ JAX_REPAIRS: Final[dict[str, Callable[..., Any]]] = {
     **_named(_sort, "sort.default"),
     **_named(_sort_stable, "sort.stable"),
     **_named(_put, "put.default"),
+    **_named(_eigh, "_linalg_eigh.default"),
     **_named(_lgamma, "lgamma.default"),
     **_named(_with(_incomplete_gamma, False), "igamma.default"),
     **_named(_with(_incomplete_gamma, True), "igammac.default"),

@@ -15,8 +15,11 @@ _FLOATS: Final = "it computes integers as floats, which hold fewer digits"
 
 #: Of each importer: patterns of ops and of element types of one of their tensors, and the reason.
 REFUSED: Final[dict[str, tuple[tuple[str, str, str], ...]]] = {
-    "torchax": ((r"aten\.avg_pool\dd\.", r"u?int\d+", _FLOATS),),
-    "torch-mlir": (),
+    "torchax": (
+        (r"aten\.avg_pool\dd\.", r"u?int\d+", _FLOATS),
+        (r"aten\.linalg_ldl_factor_ex\.", r"complex\d+", "it computes another factor, or NaNs"),
+    ),
+    "torch-mlir": ((r"aten\.abs\.", r"complex\d+", "it returns the real part"),),
 }
 
 
@@ -42,7 +45,7 @@ def _reason(node: Node, importer: str) -> str | None:
     kinds = {str(each.dtype).removeprefix("torch.") for each in values if hasattr(each, "dtype")}
     for _, pattern, reason in rules:
         if found := sorted(kind for kind in kinds if re.fullmatch(pattern, kind)):
-            return f"of {found[0]}, {reason}"
+            return f"{reason}; this is {found[0]}"
     return None
 
 

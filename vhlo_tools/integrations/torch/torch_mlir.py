@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.bindings import MLIRFailure, Module, Provider, get_provider, isolation, source_of
@@ -39,46 +40,56 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.fmod.Scalar: lambda dividend, divisor: torch.fmod(*_tensors(dividend, divisor)),
         # All sorts are stable: mend().
         aten.sort.stable: lambda value, *, stable=None, dim=-1, descending=False: torch.sort(value, dim, descending),
-        # torch-mlir 20261001 takes a NaN for smaller than any number.
-        aten.argmax.default: _with(_arg, aten.amax.default),
-        aten.argmin.default: _with(_arg, aten.amin.default),
-        aten.max.dim: _with(_extremum, aten.amax.default),
-        aten.min.dim: _with(_extremum, aten.amin.default),
+        aten.div.Tensor_mode: _divide,
+        aten.div.Scalar_mode: _divide,
+        aten.floor_divide.default: partial(_divide, rounding_mode="floor"),
         aten.sign.default: _sign,
+        aten.max_pool2d_with_indices.default: _max_pool,
     }
 
 
-def _with(function: Callable[..., Any], *first: Any) -> Callable[..., Any]:
-    return lambda *args, **kwargs: function(*first, *args, **kwargs)
-
-
-def _arg(extremum: Callable[..., Any], value: torch.Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Return the first place of an extremum, or of a NaN if there is one."""
+def _divide(dividend: Any, divisor: Any, *, rounding_mode: str | None) -> torch.Tensor:
+    """torch-mlir rounds quotients of integers down as floats, which hold fewer digits."""
     import torch
 
-    if dim is None:
-        found = _arg(extremum, value.reshape(-1), 0)
-        return found.reshape([1] * value.ndim) if keepdim else found
-    if not value.ndim:
-        return torch.zeros((), dtype=torch.int64)
-    if value.dtype.is_floating_point:
-        is_nan = value != value  # noqa: PLR0124
-        # Extrema of numbers alone, whatever an importer makes of those of NaNs.
-        one = extremum(torch.where(is_nan, float("-inf" if extremum is torch.ops.aten.amax.default else "inf"), value), [dim], True)
-        is_found = torch.where(is_nan.any(dim, True), is_nan, value == one)
-    else:
-        is_found = value == extremum(value, [dim], True)
-    size = value.shape[dim]
-    shape = [1] * value.ndim
-    shape[dim] = -1
-    places = torch.arange(size).reshape(shape)
-    return torch.where(is_found, places, size).amin(dim, keepdim)
+    one, other = _tensors(dividend, divisor)
+    if rounding_mode != "floor" or one.dtype.is_floating_point:
+        return NotImplemented
+    quotient = torch.div(one, other, rounding_mode="trunc")
+    rest = one - quotient * other
+    return torch.where((rest != 0) & ((rest < 0) != (other < 0)), quotient - 1, quotient)
 
 
-def _extremum(extremum: Callable[..., Any], value: torch.Tensor, dim: int, keepdim: bool = False) -> Any:
+def _max_pool(
+    value: torch.Tensor,
+    kernel: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0, 0),
+    dilation: Sequence[int] = (1, 1),
+    ceil_mode: bool = False,
+) -> Any:
+    """With ``ceil_mode``, torch-mlir pads both ends; pad here, behind alone, and count places without the padding."""
     import torch
 
-    return extremum(value, [dim] if value.ndim else [], keepdim), _arg(extremum, value, dim, keepdim)
+    kernel, padding, dilation = (list(each) * (3 - len(each)) for each in (kernel, padding, dilation))
+    stride = list(stride or kernel) * (3 - len(stride or kernel))
+    if value.ndim == 3:  # noqa: PLR2004 - channels, height and width: torch-mlir takes batches alone
+        return tuple(each.squeeze(0) for each in torch.ops.aten.max_pool2d_with_indices(
+            value.unsqueeze(0), kernel, stride, padding, dilation, ceil_mode))
+    if not ceil_mode:
+        return NotImplemented
+    behind = []
+    for size, window, step, before, spread in zip(value.shape[-2:], kernel, stride, padding, dilation, strict=True):
+        reach = spread * (window - 1) + 1
+        count = -(-(size + 2 * before - reach) // step) + 1
+        count -= int((count - 1) * step >= size + before)
+        behind.append(max(0, (count - 1) * step + reach - size - before))
+    lowest = float("-inf") if value.dtype.is_floating_point else torch.iinfo(value.dtype).min
+    padded = torch.constant_pad_nd(value, [padding[1], behind[1], padding[0], behind[0]], lowest)
+    maxima, places = torch.ops.aten.max_pool2d_with_indices(padded, kernel, stride, [0, 0], dilation)
+    row = torch.div(places, padded.shape[-1], rounding_mode="trunc")
+    column = places - row * padded.shape[-1]
+    return maxima, (row - padding[0]) * value.shape[-1] + column - padding[1]
 
 
 def _sign(value: torch.Tensor) -> torch.Tensor:
