@@ -171,6 +171,13 @@ def _mend_sort(op: Any, ir: Any) -> None:
 
 def _mend_extremum(op: Any, ir: Any) -> None:
     """A NaN is an extremum: the first one of a reduction, and the last one of a window, as torch has it."""
+    is_window = str(op.name) == "stablehlo.reduce_window"
+    if is_window and len(op.results) == len(("maximum", "place")) and str(op.operands[3].type) == "tensor<i64>":
+        # What surrounds the windows is behind all places: of equal maxima, the first place is found.
+        value = ir.Attribute.parse(f"dense<{(1 << 63) - 1}> : tensor<i64>", op.context)
+        place, kind = ir.InsertionPoint(op), op.operands[3].type
+        last = ir.Operation.create("stablehlo.constant", [kind], [], {"value": value}, loc=op.location, ip=place)
+        op.operands[3] = last.result
     comparisons = _comparisons_of_floats(op)
     if len(comparisons) != len(("GE or LE", "EQ")):
         return
@@ -179,18 +186,11 @@ def _mend_extremum(op: Any, ir: Any) -> None:
     users = {each: [use.owner for use in each.result.uses] for each in (wins, equals)}
     make = _maker(wins, ir)
     found = make("or", wins.result, make("compare", one, one, "NE"))
-    if str(op.name) == "stablehlo.reduce_window":
-        # What surrounds the windows begins behind all places: equals are found at the first.
-        with op.context, op.location:
-            start = ir.Attribute.parse("dense<9223372036854775807> : tensor<i64>")
-            kind = op.operands[3].type
-            if str(kind) == "tensor<i64>":
-                place = ir.InsertionPoint(op)
-                op.operands[3] = ir.Operation.create("stablehlo.constant", [kind], attributes={"value": start}, ip=place).result
+    if is_window:
         found = make("and", found, make("compare", other, other, "EQ"))
     for each in users[wins]:
         each.operands[0] = found
-    if str(op.name) == "stablehlo.reduce":
+    if not is_window:
         make = _maker(equals, ir)
         are_nan = make("and", make("compare", one, one, "NE"), make("compare", other, other, "NE"))
         both = make("or", equals.result, are_nan)

@@ -182,8 +182,9 @@ class GraphEvaluator:
     def _call(self, node: Node, results: Mapping[Node, Any]) -> Any:
         import torch
 
-        args = torch.fx.map_arg(node.args, results.__getitem__)
-        kwargs = torch.fx.map_arg(node.kwargs, results.__getitem__)
+        given = self._as_floats(node, results)
+        args = torch.fx.map_arg(node.args, given.__getitem__)
+        kwargs = torch.fx.map_arg(node.kwargs, given.__getitem__)
         try:
             call, line = partial(self._function(node), *args, **kwargs), user_line(node)
             # From a frame with the file and number of the line, which JAX takes as its source location.
@@ -195,6 +196,22 @@ class GraphEvaluator:
             reason = f"{type(error).__name__}: {said}" if said else type(error).__name__
             raise self._refusal(node, reason) from error
         return self._checked(node, node.meta.get("val"), found)
+
+    def _as_floats(self, node: Node, results: Mapping[Node, Any]) -> Mapping[Node, Any]:
+        """Return the results with the operands of a node, as floats if it computes floats of integers alone."""
+        import torch
+
+        recorded = node.meta.get("val")
+        tags = getattr(node.target, "tags", ())
+        if torch.Tag.pointwise not in tags or not isinstance(recorded, torch.Tensor):
+            return results
+        kinds = [value.dtype for each in node.all_input_nodes if hasattr(value := each.meta.get("val"), "dtype")]
+        if not recorded.dtype.is_floating_point or any(each.is_floating_point or each.is_complex for each in kinds):
+            return results
+        # torchax leaves booleans and some integers as they are.
+        kind = self.element_types[recorded.dtype]
+        arrays = {each: results[each] for each in node.all_input_nodes if hasattr(results[each], "astype")}
+        return {**results, **{each: value.astype(kind) for each, value in arrays.items()}}
 
     def _function(self, node: Node) -> Callable[..., Any]:
         import torch

@@ -352,6 +352,49 @@ def _eigh(matrix: Any, uplo: str = "L", compute_v: bool = True) -> Any:
     return values, vectors if compute_v else jnp.zeros((0,), matrix.dtype)
 
 
+def _pinv(matrix: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Any:
+    """Singular values up to the larger of both tolerances are dropped."""
+    import jax.numpy as jnp
+
+    if hermitian:
+        values, left = _eigh(matrix)
+        kept, right = jnp.abs(values), jnp.conj(jnp.swapaxes(left, -1, -2))
+    else:
+        left, values, right = jnp.linalg.svd(matrix, full_matrices=False)
+        kept = values
+    absolute = jnp.asarray(0.0 if atol is None else atol)
+    if rtol is None:
+        least = jnp.finfo(values.dtype).eps * max(matrix.shape[-2:])
+        rtol = jnp.where(absolute > 0, 0, least)
+    largest = kept.max(-1, keepdims=True, initial=0)
+    bound = jnp.maximum(absolute[..., None], jnp.asarray(rtol)[..., None] * largest)
+    inverse = jnp.where(kept > bound, 1 / values, 0)
+    return jnp.conj(jnp.swapaxes(right, -1, -2)) * inverse[..., None, :] @ jnp.conj(jnp.swapaxes(left, -1, -2))
+
+
+#: Beyond it, erfc underflows.
+_FAR: Final = {4: 9.0, 8: 26.0}
+
+
+def _erfcx(value: Any) -> Any:
+    import jax
+    import jax.numpy as jnp
+
+    value = value if value.dtype == jnp.float64 else value.astype(jnp.float32)
+    limit = _FAR[value.dtype.itemsize]
+    far = jnp.maximum(value, limit)
+    part = 0.5 / (far * far)
+    series = 1 - part * (1 - 3 * part * (1 - 5 * part * (1 - 7 * part * (1 - 9 * part))))
+    near = jnp.minimum(value, limit)
+    return jnp.where(value > limit, series / (far * jnp.pi**0.5), jnp.exp(near * near) * jax.lax.erfc(near))
+
+
+def _log_ndtr(value: Any) -> Any:
+    import jax
+
+    return jax.scipy.special.log_ndtr(value)
+
+
 def _named(function: Callable[..., Any], *names: str) -> dict[str, Callable[..., Any]]:
     return dict.fromkeys((f"aten.{each}" for each in names), function)
 
@@ -382,6 +425,9 @@ JAX_REPAIRS: Final[dict[str, Callable[..., Any]]] = {
     **_named(_sort_stable, "sort.stable"),
     **_named(_put, "put.default"),
     **_named(_eigh, "_linalg_eigh.default"),
+    **_named(_pinv, "linalg_pinv.atol_rtol_tensor", "linalg_pinv.atol_rtol_float"),
+    **_named(_erfcx, "special_erfcx.default"),
+    **_named(_log_ndtr, "special_log_ndtr.default"),
     **_named(_lgamma, "lgamma.default"),
     **_named(_with(_incomplete_gamma, False), "igamma.default"),
     **_named(_with(_incomplete_gamma, True), "igammac.default"),

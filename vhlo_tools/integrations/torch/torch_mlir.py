@@ -45,6 +45,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.floor_divide.default: partial(_divide, rounding_mode="floor"),
         aten.sign.default: _sign,
         aten.max_pool2d_with_indices.default: _max_pool,
+        aten.max_pool3d_with_indices.default: _max_pool,
     }
 
 
@@ -64,32 +65,40 @@ def _max_pool(
     value: torch.Tensor,
     kernel: Sequence[int],
     stride: Sequence[int] = (),
-    padding: Sequence[int] = (0, 0),
-    dilation: Sequence[int] = (1, 1),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
     ceil_mode: bool = False,
 ) -> Any:
     """With ``ceil_mode``, torch-mlir pads both ends; pad here, behind alone, and count places without the padding."""
     import torch
 
-    kernel, padding, dilation = (list(each) * (3 - len(each)) for each in (kernel, padding, dilation))
-    stride = list(stride or kernel) * (3 - len(stride or kernel))
-    if value.ndim == 3:  # noqa: PLR2004 - channels, height and width: torch-mlir takes batches alone
-        return tuple(each.squeeze(0) for each in torch.ops.aten.max_pool2d_with_indices(
-            value.unsqueeze(0), kernel, stride, padding, dilation, ceil_mode))
+    rank = len(kernel)
+    padding, dilation, stride = (
+        list(each) * (rank if len(each) == 1 else 1) for each in (padding, dilation, stride or kernel)
+    )
+    pool = torch.ops.aten.max_pool2d_with_indices if rank == len("hw") else torch.ops.aten.max_pool3d_with_indices
+    if value.ndim == rank + 1:
+        # torch-mlir takes batches alone.
+        both = pool(value.unsqueeze(0), kernel, stride, padding, dilation, ceil_mode)
+        return tuple(each.squeeze(0) for each in both)
     if not ceil_mode:
         return NotImplemented
-    behind = []
-    for size, window, step, before, spread in zip(value.shape[-2:], kernel, stride, padding, dilation, strict=True):
+    sizes, behind = value.shape[-rank:], []
+    for size, window, step, before, spread in zip(sizes, kernel, stride, padding, dilation, strict=True):
         reach = spread * (window - 1) + 1
         count = -(-(size + 2 * before - reach) // step) + 1
         count -= int((count - 1) * step >= size + before)
         behind.append(max(0, (count - 1) * step + reach - size - before))
     lowest = float("-inf") if value.dtype.is_floating_point else torch.iinfo(value.dtype).min
-    padded = torch.constant_pad_nd(value, [padding[1], behind[1], padding[0], behind[0]], lowest)
-    maxima, places = torch.ops.aten.max_pool2d_with_indices(padded, kernel, stride, [0, 0], dilation)
-    row = torch.div(places, padded.shape[-1], rounding_mode="trunc")
-    column = places - row * padded.shape[-1]
-    return maxima, (row - padding[0]) * value.shape[-1] + column - padding[1]
+    around = [each for pair in zip(reversed(padding), reversed(behind), strict=True) for each in pair]
+    padded = torch.constant_pad_nd(value, around, lowest)
+    maxima, rest = pool(padded, kernel, stride, [0] * rank, dilation)
+    place, unit = torch.zeros_like(rest), 1
+    for size, whole, before in reversed(list(zip(sizes, padded.shape[-rank:], padding, strict=True))):
+        quotient = torch.div(rest, whole, rounding_mode="trunc")
+        place = place + (rest - quotient * whole - before) * unit
+        rest, unit = quotient, unit * size
+    return maxima, place
 
 
 def _sign(value: torch.Tensor) -> torch.Tensor:
