@@ -332,6 +332,8 @@ def _sign(value: Any) -> Any:
     """Of a NaN it is 0."""
     import jax.numpy as jnp
 
+    if value.dtype == jnp.bool_:
+        return value
     return jnp.where(value != value, 0, jnp.sign(value))  # noqa: PLR0124
 
 
@@ -395,6 +397,40 @@ def _log_ndtr(value: Any) -> Any:
     return jax.scipy.special.log_ndtr(value)
 
 
+def _solve(matrix: Any, given: Any, *, left: bool = True, check_errors: bool = False) -> Any:
+    import jax
+    import jax.numpy as jnp
+
+    def turned(value: Any) -> Any:
+        return value if left else jnp.swapaxes(value, -1, -2)
+
+    is_vector = given.ndim == 1 or (given.ndim == matrix.ndim - 1 and given.shape == matrix.shape[:-1])
+    columns = given[..., None] if is_vector else turned(given)
+    batch = jnp.broadcast_shapes(matrix.shape[:-2], columns.shape[:-2])
+    whole = (jnp.broadcast_to(each, (*batch, *each.shape[-2:])) for each in (turned(matrix), columns))
+    found = jnp.linalg.solve(*whole)
+    factors, pivots, _ = jax.lax.linalg.lu(matrix)
+    info = jnp.zeros(matrix.shape[:-2], jnp.int32)
+    return found[..., 0] if is_vector else turned(found), factors, pivots + 1, info
+
+
+def _det(matrix: Any) -> Any:
+    import jax
+    import jax.numpy as jnp
+
+    factors, pivots, _ = jax.lax.linalg.lu(matrix)
+    return jnp.linalg.det(matrix), factors, pivots + 1
+
+
+def _angle(value: Any) -> Any:
+    """Of a negative number it is pi; of a NaN, a NaN."""
+    import jax.numpy as jnp
+
+    if jnp.iscomplexobj(value):
+        return jnp.arctan2(value.imag, value.real)
+    return jnp.where(value != value, value, jnp.where(value < 0, jnp.pi, 0))  # noqa: PLR0124
+
+
 def _named(function: Callable[..., Any], *names: str) -> dict[str, Callable[..., Any]]:
     return dict.fromkeys((f"aten.{each}" for each in names), function)
 
@@ -428,6 +464,9 @@ JAX_REPAIRS: Final[dict[str, Callable[..., Any]]] = {
     **_named(_pinv, "linalg_pinv.atol_rtol_tensor", "linalg_pinv.atol_rtol_float"),
     **_named(_erfcx, "special_erfcx.default"),
     **_named(_log_ndtr, "special_log_ndtr.default"),
+    **_named(_solve, "_linalg_solve_ex.default"),
+    **_named(_det, "_linalg_det.default"),
+    **_named(_angle, "angle.default"),
     **_named(_lgamma, "lgamma.default"),
     **_named(_with(_incomplete_gamma, False), "igamma.default"),
     **_named(_with(_incomplete_gamma, True), "igammac.default"),

@@ -24,6 +24,18 @@ def shared_decompositions() -> dict[Any, Callable[..., Any]]:
         torch.ops.aten.bucketize.Scalar: lambda value, bounds, **options: _searchsorted(
             bounds, torch.scalar_tensor(value), **options
         ),
+        torch.ops.aten.index_reduce.default: _index_reduce,
+        # Their checks of the input are side effects.
+        torch.ops.aten.linalg_inv.default: lambda value: torch.linalg.inv_ex(value)[0],
+        torch.ops.aten.linalg_cholesky.default: lambda value, *, upper=False: torch.linalg.cholesky_ex(
+            value, upper=upper
+        )[0],
+        torch.ops.aten.linalg_solve.default: lambda one, other, *, left=True: torch.linalg.solve_ex(
+            one, other, left=left
+        )[0],
+        torch.ops.aten.linalg_lu_factor.default: lambda value, *, pivot=True: torch.linalg.lu_factor_ex(
+            value, pivot=pivot
+        )[:2],
         torch.ops.aten.ldexp.Tensor: lambda value, power: torch.mul(value, torch.pow(2.0, power)),
     }
     # What transformers does for a mixture of experts; there only once it is imported.
@@ -85,3 +97,17 @@ def _searchsorted(
     one, other = ordered.unsqueeze(-2), values.unsqueeze(-1)
     after = one > other if right or side == "right" else one >= other
     return torch.logical_not(after).sum(-1).to(torch.int32 if out_int32 else torch.int64)
+
+
+def _index_reduce(
+    value: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, reduce: str, *, include_self: bool = True
+) -> torch.Tensor:
+    import torch
+
+    if not value.ndim:
+        value, source = value.reshape(1), source.reshape(1)
+        return _index_reduce(value, 0, index.reshape(1), source, reduce, include_self=include_self).reshape([])
+    shape = [1] * value.ndim
+    shape[dim] = -1
+    places = index.to(torch.int64).reshape(shape).expand(source.shape)
+    return torch.scatter_reduce(value, dim, places, source, reduce, include_self=include_self)
