@@ -25,6 +25,10 @@ def shared_decompositions() -> dict[Any, Callable[..., Any]]:
             bounds, torch.scalar_tensor(value), **options
         ),
         torch.ops.aten.index_reduce.default: _index_reduce,
+        torch.ops.aten.nonzero_static.default: _nonzero_static,
+        torch.ops.aten._embedding_bag.default: _embedding_bag,
+        torch.ops.aten._embedding_bag_forward_only.default: _embedding_bag,
+        torch.ops.aten.fake_quantize_per_channel_affine_cachemask.default: _fake_quantize,
         # Their checks of the input are side effects.
         torch.ops.aten.linalg_inv.default: lambda value: torch.linalg.inv_ex(value)[0],
         torch.ops.aten.linalg_cholesky.default: lambda value, *, upper=False: torch.linalg.cholesky_ex(
@@ -111,3 +115,65 @@ def _index_reduce(
     shape[dim] = -1
     places = index.to(torch.int64).reshape(shape).expand(source.shape)
     return torch.scatter_reduce(value, dim, places, source, reduce, include_self=include_self)
+
+
+def _nonzero_static(value: torch.Tensor, *, size: int, fill_value: int = -1) -> torch.Tensor:
+    import torch
+
+    counts = (value != 0).reshape(-1).to(torch.int64).cumsum(0)
+    wanted = torch.arange(1, size + 1)
+    rest = _searchsorted(counts, wanted)
+    is_there = rest < value.numel()
+    columns: list[torch.Tensor] = []
+    for length in reversed(value.shape):
+        columns.insert(0, torch.where(is_there, torch.remainder(rest, length), fill_value))
+        rest = torch.div(rest, length, rounding_mode="floor")
+    return torch.stack(columns, 1) if columns else torch.zeros((size, 0), dtype=torch.int64)
+
+
+def _embedding_bag(
+    weight: torch.Tensor,
+    indices: torch.Tensor,
+    offsets: torch.Tensor,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: torch.Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int = -1,
+) -> tuple[torch.Tensor, ...]:
+    """Return sums, means or maxima of rows, with the bag of each row, and how many rows each bag has."""
+    import torch
+
+    starts = offsets[:-1] if include_last_offset else offsets
+    bags = _searchsorted(starts, torch.arange(indices.shape[0]), right=True) - 1
+    rows = weight[indices]
+    counts_in = (indices != padding_idx).to(weight.dtype).unsqueeze(1)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.unsqueeze(1)
+    # A product would be NaN where a row that is left out is infinite.
+    rows = torch.where(counts_in > 0, rows, 0)
+    empty = torch.zeros((starts.shape[0], weight.shape[1]), dtype=weight.dtype)
+    sizes = torch.index_add(empty[:, :1], 0, bags, counts_in)
+    if mode == len(("sum", "mean")):
+        least = torch.where(counts_in > 0, rows, float("-inf"))
+        maxima = torch.scatter_reduce(empty, 0, bags.unsqueeze(1).expand(rows.shape), least, "amax", include_self=False)
+        result = torch.where(sizes > 0, maxima, 0)
+    else:
+        result = torch.index_add(empty, 0, bags, rows)
+        result = result / sizes.clamp(min=1) if mode == 1 else result
+    whole = sizes.squeeze(1).to(indices.dtype)
+    return result, bags.to(indices.dtype), whole, whole
+
+
+def _fake_quantize(
+    value: torch.Tensor, scale: torch.Tensor, zero_point: torch.Tensor, axis: int, quant_min: int, quant_max: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    import torch
+
+    shape = [1] * value.ndim
+    shape[axis] = -1
+    step, zero = scale.reshape(shape), zero_point.reshape(shape)
+    number = torch.round(value * (1 / step)) + zero
+    inside = (number >= quant_min) & (number <= quant_max)
+    return ((number.clamp(quant_min, quant_max) - zero) * step).to(value.dtype), inside
