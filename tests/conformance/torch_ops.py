@@ -299,8 +299,9 @@ def _with_ties(one: _Part, found: Sequence[Any]) -> list[Any]:
         each if kwargs.get("keepdim", True) and each.ndim == whole.ndim else np.expand_dims(each, dimension)
         for each in (found[1], indices)
     )
-    chosen, right = (np.take_along_axis(whole, np.clip(each, 0, whole.shape[dimension] - 1), dimension)
-                     for each in (index, wanted))
+    chosen, right = (
+        np.take_along_axis(whole, np.clip(each, 0, whole.shape[dimension] - 1), dimension) for each in (index, wanted)
+    )
     same = ((chosen == right) | ((chosen != chosen) & (right != right))).reshape(indices.shape)
     return [values, np.where(same, found[1], indices)]
 

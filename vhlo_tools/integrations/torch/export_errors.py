@@ -130,14 +130,17 @@ def symbolic_shapes(program: torch.export.ExportedProgram) -> Callable[[Sequence
 # Fixes for output of torch-mlir 20261001 that consumers reject
 
 
+_UNSIGNED: Final = ("i1", "ui8", "ui16", "ui32", "ui64")
+
+
 def mend(module: Module, provider: Provider) -> None:
     """Fix, in place, ops that XLA rejects and ops that prevent inference of shapes from the shapes of the inputs."""
     ir = provider.ir
     for op in provider.walk(module):
         match str(op.name):
             case "stablehlo.compare":
-                # Booleans are compared as unsigned, as StableHLO requires.
-                if str(op.operands[0].type.element_type) == "i1":
+                # Booleans and unsigned integers are compared as unsigned, as StableHLO requires.
+                if str(op.operands[0].type.element_type) in _UNSIGNED:
                     kind = ir.Attribute.parse("#stablehlo<comparison_type UNSIGNED>", op.context)
                     op.attributes["compare_type"] = kind
             case "arith.divui":
@@ -201,7 +204,8 @@ def _mend_extremum(op: Any, ir: Any) -> None:
 def _comparisons_of_floats(op: Any) -> list[Any]:
     inner = op.regions[0].blocks[0].operations
     return [
-        each for each in inner
+        each
+        for each in inner
         if str(each.name) == "stablehlo.compare" and "FLOAT" in str(each.attributes["compare_type"])
     ]
 

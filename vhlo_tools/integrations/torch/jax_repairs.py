@@ -282,7 +282,11 @@ def _polygamma(order: int, value: Any) -> Any:
     def move(state: Any) -> Any:
         number, moved, total = state
         is_left = moved <= 0
-        return number + 1, jnp.where(is_left, moved + 1, moved), total + jnp.where(is_left, factor / moved ** (order + 1), 0)
+        return (
+            number + 1,
+            jnp.where(is_left, moved + 1, moved),
+            total + jnp.where(is_left, factor / moved ** (order + 1), 0),
+        )
 
     start = (0, jnp.where(value < -_MOST_POLES, jnp.nan, value), jnp.zeros_like(value))
     _, moved, total = jax.lax.while_loop(lambda state: (state[1] <= 0).any(), move, start)

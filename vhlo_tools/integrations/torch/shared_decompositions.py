@@ -98,7 +98,8 @@ def _searchsorted(
     import torch
 
     ordered = bounds if sorter is None else torch.gather(bounds, -1, sorter)
-    one, other = ordered.unsqueeze(-2), values.unsqueeze(-1)
+    # One sequence is for values of any shape, none included; several are for a row of values each.
+    one, other = ordered if ordered.ndim == 1 else ordered.unsqueeze(-2), values.unsqueeze(-1)
     after = one > other if right or side == "right" else one >= other
     return torch.logical_not(after).sum(-1).to(torch.int32 if out_int32 else torch.int64)
 

@@ -43,6 +43,8 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.div.Tensor_mode: _divide,
         aten.div.Scalar_mode: _divide,
         aten.floor_divide.default: partial(_divide, rounding_mode="floor"),
+        aten.copysign.Tensor: _copysign,
+        aten.copysign.Scalar: _copysign,
         aten.sign.default: _sign,
         aten.max_pool2d_with_indices.default: _max_pool,
         aten.max_pool3d_with_indices.default: _max_pool,
@@ -54,11 +56,29 @@ def _divide(dividend: Any, divisor: Any, *, rounding_mode: str | None) -> torch.
     import torch
 
     one, other = _tensors(dividend, divisor)
-    if rounding_mode != "floor" or one.dtype.is_floating_point:
+    if rounding_mode != "floor":
         return NotImplemented
+    if one.dtype.is_floating_point:
+        # The floor of a quotient that is rounded to the next integer is too large.
+        rest = torch.fmod(one, other)
+        exact = (one - rest) / other
+        exact = torch.where((rest != 0) & ((rest < 0) != (other < 0)), exact - 1, exact)
+        floor = torch.floor(exact)
+        floor = torch.where(exact - floor > 0.5, floor + 1, floor)  # noqa: PLR2004 - nearer to the next
+        return torch.where(other == 0, one / other, torch.where(exact == 0, one / other * 0, floor))
     quotient = torch.div(one, other, rounding_mode="trunc")
     rest = one - quotient * other
     return torch.where((rest != 0) & ((rest < 0) != (other < 0)), quotient - 1, quotient)
+
+
+def _copysign(value: Any, sign: Any) -> torch.Tensor:
+    """torch-mlir changes the sign of integers before it converts them."""
+    import torch
+
+    if value.dtype.is_floating_point:
+        return NotImplemented
+    kind = torch.get_default_dtype()
+    return torch.copysign(value.to(kind), sign.to(kind) if isinstance(sign, torch.Tensor) else sign)
 
 
 def _max_pool(
@@ -244,6 +264,7 @@ def import_program(lifted: Lifted, name: str, limits: isolation.Limits) -> Modul
 
     refuse_listed(lifted.program.graph_module, "torch-mlir", name)
     wrap_indices(lifted.program.graph)
+    _rename_remainders(lifted.program.graph)
     provider = get_provider("torch_mlir")
     importer = FxImporter(context=new_context(provider))
     with explained(f"torch-mlir cannot import {name}"):
@@ -259,6 +280,15 @@ def import_program(lifted: Lifted, name: str, limits: isolation.Limits) -> Modul
     if converted.bytecode is None:
         raise _refusal(lifted, converted, name)
     return provider.parse(provider.new_context(), converted.bytecode)
+
+
+def _rename_remainders(graph: torch.fx.Graph) -> None:
+    """Give fmod, in place, the name of the op that torch-mlir makes an fmod of, without a rounded quotient."""
+    import torch
+
+    for node in graph.nodes:
+        if node.target is torch.ops.aten.fmod.Tensor:
+            node.target = torch.ops.aten.remainder.Tensor
 
 
 def _exceeded(
