@@ -12,6 +12,7 @@ import json
 import random
 import re
 import sys
+import tomllib
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -24,9 +25,12 @@ from typing import Any, Final, Literal, get_args
 
 import numpy as np
 from isolated_cases import work_off
+from torch_op_samples import MOST_SAMPLES, SPECIAL, database, module_type, sample as sample_of
 
+ImporterName = Literal["torchax", "torch-mlir"]
 RECORD: Final = Path(__file__).with_suffix(".json")
-IMPORTERS: Final = ("torchax", "torch-mlir")
+RULES: Final = Path(__file__).with_suffix(".toml")
+IMPORTERS: Final[tuple[ImporterName, ...]] = ("torchax", "torch-mlir")
 Outcome = Literal[
     "equal",  # within the tolerance of `vhlo_tools.integrations.proof`
     "refused",  # a typed error of the toolkit
@@ -36,40 +40,12 @@ Outcome = Literal[
     "no-tensors",  # torch returns no dense tensors, or none of a type that arrays have; not compared
     "undefined",  # torch raises, or leaves the result open; not compared
 ]
-SPECIAL: Final = -1
 SECONDS: Final = 60.0
-#: How many sample inputs of an op are looked through for those that are drawn.
-_MOST_SAMPLES: Final = 64
-#: Samples with more elements than this are passed over, if there are smaller ones.
-_MOST_ELEMENTS: Final = 1 << 12
-_SPECIAL_FLOATS: Final = (float("nan"), float("inf"), 0.0, -1.0, float("-inf"), -0.0, 2.5, float("nan"))
-
-#: Patterns of ops, dtypes (with ` special` for inputs with special values), and why torch leaves such results open.
-UNDEFINED: Final = (
-    (
-        r"linalg\.|cholesky|lu(_|$)|lu_solve|qr$|svd|inverse|triangular|ormqr|geqrf|lobpcg|logdet|pca_lowrank|norm\.nuc",
-        " special",
-        "LAPACK leaves open what becomes of NaNs and infinities",
-    ),
-    (
-        r"conv_transpose|interpolate\.\w*(linear|cubic)|upsample_bilinear|grid_sampl|^fft",
-        " special",
-        "0 times infinity is NaN where zeros are multiplied, and torch's kernels pass over some of them",
-    ),
-    (r"functional\.gelu", " special", "of infinity, torch's vectorized code has NaN, and its scalar code infinity"),
-    (r"^mode$", "float.* special", "which of several NaNs, none of which equals another, is the most frequent"),
-    (r"multi(label)?_margin_loss", " special", "torch's kernels pass over NaNs, and its decompositions do not"),
-    (r"^(bool|byte|char|int|long|short)$", r"(float|complex).* special", "C leaves open what other integers become"),
-    (r"^(new_)?empty|^resize_", "", "elements that are not set"),
-    (r"^(bucketize|searchsorted)$", " special", "bounds that are not sorted"),
-    (r"^polygamma", " special", "far below zero, torch's series does not converge"),
-    (r"^(gcd|lcm)$", " special", "the least integer has no absolute value"),
-)
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    importer: str
+    importer: ImporterName
     op: str  # with the variant of the database: ``std.unbiased``
     kind: str  # the dtype
     number: int  # of the sample input, or ``SPECIAL``
@@ -82,9 +58,11 @@ class Judged:
     reason: str = ""
 
 
-def cases(importer: str, only: str = "", samples: int = 2, seed: int = 0, dtypes: str = "") -> Iterator[list[Case]]:
+def cases(
+    importer: ImporterName, only: str = "", samples: int = 2, seed: int = 0, dtypes: str = ""
+) -> Iterator[list[Case]]:
     """Yield the cases of each op."""
-    for name, op in _database().items():
+    for name, op in database().items():
         if not re.search(only, name):
             continue
         kinds = sorted(str(each).removeprefix("torch.") for each in op.supported_dtypes("cpu"))
@@ -92,100 +70,11 @@ def cases(importer: str, only: str = "", samples: int = 2, seed: int = 0, dtypes
         for kind in kinds:
             if re.search(dtypes, kind):
                 drawn = random.Random(f"{seed} {name} {kind}")
-                numbers = [0, *(drawn.randrange(1, _MOST_SAMPLES) for _ in range(samples - 1))]
+                numbers = [0, *(drawn.randrange(1, MOST_SAMPLES) for _ in range(samples - 1))]
                 numbers += [] if kind == "bool" else [SPECIAL]
                 found += [Case(importer, name, kind, number) for number in numbers]
         if found:
             yield found
-
-
-@cache
-def _database() -> dict[str, Any]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from torch.testing._internal.common_methods_invocations import op_db
-    return {f"{each.name}.{each.variant_test_name}".rstrip("."): each for each in op_db}
-
-
-@cache
-def _samples(name: str, kind: str) -> list[tuple[Any, ...]]:
-    """Return the input, arguments and keywords of samples."""
-    import torch
-
-    torch.manual_seed(0)
-    given = _database()[name].sample_inputs("cpu", getattr(torch, kind), requires_grad=False)
-    found = [(each.input, tuple(each.args), dict(each.kwargs)) for each in islice(given, _MOST_SAMPLES)]
-    tensors = [[leaf for leaf in _leaves(each) if isinstance(leaf, torch.Tensor)] for each in found]
-    small = [one for one, of in zip(found, tensors, strict=True) if sum(each.numel() for each in of) <= _MOST_ELEMENTS]
-    return small or found
-
-
-def _leaves(value: Any) -> list[Any]:
-    from torch.utils import _pytree as pytree
-
-    return list(pytree.tree_leaves(value))
-
-
-def _sample(case: Case) -> Any:
-    from torch.utils import _pytree as pytree
-
-    found = _samples(case.op, case.kind)
-    if case.number != SPECIAL:
-        return found[case.number and 1 + case.number % max(1, len(found) - 1)] if len(found) > 1 else found[0]
-    many = next((each for each in found if getattr(each[0], "numel", int)() > 1), found[0])
-    inputs, args, kwargs = many
-    special = pytree.tree_map(lambda leaf: _with_special(leaf, case.kind, 0), inputs)
-    if "float" in case.kind or "complex" in case.kind:
-        args = tuple(
-            pytree.tree_map(lambda leaf, at=at: _with_special(leaf, case.kind, at), each)
-            for at, each in enumerate(args, 1)
-        )
-    return special, args, kwargs
-
-
-def _with_special(value: Any, kind: str, shift: int) -> Any:
-    """Return a tensor of the dtype with special values, from a place on that depends on its place in the sample."""
-    import torch
-
-    if not isinstance(value, torch.Tensor) or str(value.dtype) != f"torch.{kind}" or value.layout != torch.strided:
-        return value
-    if value.dtype.is_complex:
-        # No infinities: C leaves open which parts of their products are NaN, and torch itself gives both.
-        numbers: list[float] = [float("nan"), 0.0, -1.0, -0.0, 2.5]
-    elif value.dtype.is_floating_point:
-        numbers = [_SPECIAL_FLOATS[(at + shift) % len(_SPECIAL_FLOATS)] for at in range(len(_SPECIAL_FLOATS))]
-    else:
-        bounds = torch.iinfo(value.dtype)
-        numbers = [bounds.max, bounds.min, 0, bounds.max // 3, bounds.min // 5, 300001 % bounds.max, 1]
-    flat = value.detach().clone(memory_format=torch.contiguous_format).reshape(-1)
-    # Not more than half of a tensor: what surrounds a NaN matters, too.
-    count = min(len(numbers), max(1, flat.numel() // 2), flat.numel())
-    flat[:count] = torch.tensor(numbers[:count]).to(value.dtype)
-    return flat.reshape(value.shape)
-
-
-@cache
-def _module_type() -> Any:
-    import torch
-    from torch.utils import _pytree as pytree
-
-    class Samples(torch.nn.Module):  # type: ignore[misc]
-        """Applies ops to samples; the tensors of the results are its outputs."""
-
-        def __init__(self, parts: Sequence[tuple[Callable[..., Any], list[Any], Any]]) -> None:
-            super().__init__()
-            self.parts = parts
-
-        def forward(self, *tensors: Any) -> Any:
-            given = iter(tensors)
-            found = []
-            for op, leaves, spec in self.parts:
-                whole = [next(given) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
-                value, args, kwargs = pytree.tree_unflatten(whole, spec)
-                found += [each for each in _leaves(op(value, *args, **kwargs)) if isinstance(each, torch.Tensor)]
-            return tuple(found)
-
-    return Samples
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +87,12 @@ class _Part:
     expected: list[Any]
 
 
+@cache
+def _undefined() -> list[dict[str, str]]:
+    rules: list[dict[str, str]] = tomllib.loads(RULES.read_text())["undefined"]
+    return rules
+
+
 def _prepared(case: Case) -> _Part | Judged:
     import torch
     from torch.utils import _pytree as pytree
@@ -208,24 +103,24 @@ def _prepared(case: Case) -> _Part | Judged:
 
     drawn: list[str] = []
 
-    class Watch(TorchDispatchMode):
+    class Watch(TorchDispatchMode):  # type: ignore[misc]
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             if torch.Tag.nondeterministic_seeded in func.tags:
                 drawn.append(str(func))
             return func(*args, **(kwargs or {}))
 
     described = f"{case.kind} {'special' if case.number == SPECIAL else 'plain'}"
-    for op, kind, reason in UNDEFINED:
-        if re.search(op, case.op) and re.search(kind, described):
-            return Judged(case, "undefined", reason)
+    for rule in _undefined():
+        if re.search(rule["op"], case.op) and re.search(rule["kind"], described):
+            return Judged(case, "undefined", rule["reason"])
     try:
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")
-            leaves, spec = pytree.tree_flatten(_sample(case))
-            part = (_database()[case.op].op, leaves, spec)
+            leaves, spec = pytree.tree_flatten(sample_of(case.op, case.kind, case.number))
+            part = (database()[case.op].op, leaves, spec)
             tensors = [each.detach() for each in leaves if isinstance(each, torch.Tensor)]
             with Watch():
-                found = _module_type()([part])(*(each.clone() for each in tensors))
+                found = module_type()([part])(*(each.clone() for each in tensors))
     except Exception as error:
         return Judged(case, "undefined", f"torch raises {type(error).__name__}: {_short(str(error))}")
     if drawn:
@@ -260,7 +155,7 @@ def judge(given: Sequence[Case]) -> list[Judged]:
     try:
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")
-            module = _module_type()([each.part for each in left])
+            module = module_type()([each.part for each in left])
             name = "/".join(dict.fromkeys(each.case.op for each in left))
             model = export(module, tensors, importer=left[0].case.importer, verify=False, name=name, import_timeout=40)
             found = results_of(model.artifact, [as_numpy(each, "an input").copy() for each in tensors], 30)
@@ -318,7 +213,7 @@ def _prepare_torch() -> None:
         module: Any = import_module(f"vhlo_tools.integrations.torch.{importer}")
         module.decompositions = cache(module.decompositions)
     for where in (utils, exported_program):
-        where._collect_all_valid_cia_ops = cache(utils._collect_all_valid_cia_ops)  # type: ignore[attr-defined]
+        where._collect_all_valid_cia_ops = cache(utils._collect_all_valid_cia_ops)
     whole = torch._ops.OperatorBase.py_impl
 
     def py_impl(self: Any, key: Any) -> Any:
@@ -335,7 +230,7 @@ def _prepare_torch() -> None:
 
 
 def run(groups: Sequence[list[Case]], jobs: int) -> Iterator[Judged]:
-    """Judge groups of cases in processes. A group that kills its process, or exceeds its time, is judged case by case."""
+    """Judge groups of cases in processes. One that kills its process, or takes too long, is split up."""
     single = []
     for ended in work_off("torch_ops:judge", groups, processes=jobs, timeout=2 * SECONDS):
         if ended.how == "done":

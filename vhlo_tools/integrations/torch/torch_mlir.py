@@ -64,7 +64,7 @@ def _divide(dividend: Any, divisor: Any, *, rounding_mode: str | None) -> torch.
         exact = (one - rest) / other
         exact = torch.where((rest != 0) & ((rest < 0) != (other < 0)), exact - 1, exact)
         floor = torch.floor(exact)
-        floor = torch.where(exact - floor > 0.5, floor + 1, floor)  # noqa: PLR2004 - nearer to the next
+        floor = torch.where(exact - floor > 0.5, floor + 1, floor)
         return torch.where(other == 0, one / other, torch.where(exact == 0, one / other * 0, floor))
     quotient = torch.div(one, other, rounding_mode="trunc")
     rest = one - quotient * other
