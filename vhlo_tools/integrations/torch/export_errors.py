@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -129,14 +130,17 @@ def symbolic_shapes(program: torch.export.ExportedProgram) -> Callable[[Sequence
 # Fixes for output of torch-mlir 20261001 that consumers reject
 
 
+_UNSIGNED: Final = ("i1", "ui8", "ui16", "ui32", "ui64")
+
+
 def mend(module: Module, provider: Provider) -> None:
     """Fix, in place, ops that XLA rejects and ops that prevent inference of shapes from the shapes of the inputs."""
     ir = provider.ir
     for op in provider.walk(module):
         match str(op.name):
             case "stablehlo.compare":
-                # Booleans are compared as unsigned, as StableHLO requires.
-                if str(op.operands[0].type.element_type) == "i1":
+                # Booleans and unsigned integers are compared as unsigned, as StableHLO requires.
+                if str(op.operands[0].type.element_type) in _UNSIGNED:
                     kind = ir.Attribute.parse("#stablehlo<comparison_type UNSIGNED>", op.context)
                     op.attributes["compare_type"] = kind
             case "arith.divui":
@@ -148,6 +152,85 @@ def mend(module: Module, provider: Provider) -> None:
                     result.replace_all_uses_with(signed.result)
             case "stablehlo.convert":
                 _mend_length(op)
+            case "stablehlo.sort":
+                _mend_sort(op, ir)
+            case "stablehlo.reduce" | "stablehlo.reduce_window":
+                _mend_extremum(op, ir)
+
+
+def _mend_sort(op: Any, ir: Any) -> None:
+    """Sort as torch does, which keeps the order of equal elements, and takes a NaN for larger than any number."""
+    op.attributes["is_stable"] = ir.BoolAttr.get(True, op.context)
+    for compare in _comparisons_of_floats(op)[:1]:
+        one, other = compare.operands
+        larger, smaller = (one, other) if "GT" in str(compare.attributes["comparison_direction"]) else (other, one)
+        users = [each.owner for each in compare.result.uses]
+        make = _maker(compare, ir)
+        only_larger = make("and", make("compare", larger, larger, "NE"), make("compare", smaller, smaller, "EQ"))
+        found = make("or", compare.result, only_larger)
+        for each in users:
+            each.operands[0] = found
+
+
+def _mend_extremum(op: Any, ir: Any) -> None:
+    """A NaN is an extremum: the first one of a reduction, and the last one of a window, as torch has it."""
+    is_window = str(op.name) == "stablehlo.reduce_window"
+    if is_window and len(op.results) == len(("maximum", "place")) and str(op.operands[3].type) == "tensor<i64>":
+        # What surrounds the windows is behind all places: of equal maxima, the first place is found.
+        value = ir.Attribute.parse(f"dense<{(1 << 63) - 1}> : tensor<i64>", op.context)
+        place, kind = ir.InsertionPoint(op), op.operands[3].type
+        last = ir.Operation.create("stablehlo.constant", [kind], [], {"value": value}, loc=op.location, ip=place)
+        op.operands[3] = last.result
+    comparisons = _comparisons_of_floats(op)
+    if len(comparisons) != len(("GE or LE", "EQ")):
+        return
+    wins, equals = comparisons
+    one, other = wins.operands
+    users = {each: [use.owner for use in each.result.uses] for each in (wins, equals)}
+    make = _maker(wins, ir)
+    found = make("or", wins.result, make("compare", one, one, "NE"))
+    if is_window:
+        found = make("and", found, make("compare", other, other, "EQ"))
+    for each in users[wins]:
+        each.operands[0] = found
+    if not is_window:
+        make = _maker(equals, ir)
+        are_nan = make("and", make("compare", one, one, "NE"), make("compare", other, other, "NE"))
+        both = make("or", equals.result, are_nan)
+        for each in users[equals]:
+            each.operands[0] = both
+
+
+def _comparisons_of_floats(op: Any) -> list[Any]:
+    inner = op.regions[0].blocks[0].operations
+    return [
+        each
+        for each in inner
+        if str(each.name) == "stablehlo.compare" and "FLOAT" in str(each.attributes["compare_type"])
+    ]
+
+
+def _maker(compare: Any, ir: Any) -> Callable[..., Any]:
+    """Return a function that makes ops on booleans, and comparisons like a given one, after that."""
+    ops = list(compare.operation.block.operations)
+    before = next(after for each, after in pairwise(ops) if each == compare)
+
+    def make(name: str, one: Any, other: Any, direction: str = "") -> Any:
+        attributes = {}
+        if direction:
+            kind = ir.Attribute.parse(f"#stablehlo<comparison_direction {direction}>", compare.context)
+            attributes = {"comparison_direction": kind, "compare_type": compare.attributes["compare_type"]}
+        made = ir.Operation.create(
+            f"stablehlo.{name}",
+            [compare.result.type],
+            [one, other],
+            attributes,
+            loc=compare.location,
+            ip=ir.InsertionPoint(before),
+        )
+        return made.result
+
+    return make
 
 
 def _mend_length(op: Any) -> None:

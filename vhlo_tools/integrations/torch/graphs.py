@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.errors import InvalidProgramError
 from vhlo_tools.integrations.torch.export_errors import described, first_words, user_line
+from vhlo_tools.integrations.torch.jax_repairs import JAX_REPAIRS
 from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
@@ -181,8 +182,9 @@ class GraphEvaluator:
     def _call(self, node: Node, results: Mapping[Node, Any]) -> Any:
         import torch
 
-        args = torch.fx.map_arg(node.args, results.__getitem__)
-        kwargs = torch.fx.map_arg(node.kwargs, results.__getitem__)
+        given = self._as_floats(node, results)
+        args = torch.fx.map_arg(node.args, given.__getitem__)
+        kwargs = torch.fx.map_arg(node.kwargs, given.__getitem__)
         try:
             call, line = partial(self._function(node), *args, **kwargs), user_line(node)
             # From a frame with the file and number of the line, which JAX takes as its source location.
@@ -194,6 +196,22 @@ class GraphEvaluator:
             reason = f"{type(error).__name__}: {said}" if said else type(error).__name__
             raise self._refusal(node, reason) from error
         return self._checked(node, node.meta.get("val"), found)
+
+    def _as_floats(self, node: Node, results: Mapping[Node, Any]) -> Mapping[Node, Any]:
+        """Return the results with the operands of a node, as floats if it computes floats of integers alone."""
+        import torch
+
+        recorded = node.meta.get("val")
+        tags = getattr(node.target, "tags", ())
+        if torch.Tag.pointwise not in tags or not isinstance(recorded, torch.Tensor):
+            return results
+        kinds = [value.dtype for each in node.all_input_nodes if hasattr(value := each.meta.get("val"), "dtype")]
+        if not recorded.dtype.is_floating_point or any(each.is_floating_point or each.is_complex for each in kinds):
+            return results
+        # torchax leaves booleans and some integers as they are.
+        kind = self.element_types[recorded.dtype]
+        arrays = {each: results[each] for each in node.all_input_nodes if hasattr(results[each], "astype")}
+        return {**results, **{each: value.astype(kind) for each, value in arrays.items()}}
 
     def _function(self, node: Node) -> Callable[..., Any]:
         import torch
@@ -207,7 +225,7 @@ class GraphEvaluator:
             # Arithmetic of sizes, and items of tuples.
             own_or_python: Callable[..., Any] = _PYTHON.get(getattr(target, "__name__", ""), target)
             return own_or_python
-        if own := _OWN.get(str(target)):
+        if own := _OWN.get(str(target)) or JAX_REPAIRS.get(str(target)):
             return own
         if torch.Tag.nondeterministic_seeded in target.tags:
             raise self._refusal(node, "it draws random numbers: pass them as an input")

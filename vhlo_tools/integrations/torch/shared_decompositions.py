@@ -14,7 +14,33 @@ def shared_decompositions() -> dict[Any, Callable[..., Any]]:
 
     found: dict[Any, Callable[..., Any]] = {
         # torch-mlir takes sizes that are numbers only.
-        torch.ops.aten.as_strided.default: _as_strided
+        torch.ops.aten.as_strided.default: _as_strided,
+        # Of one dimension alone, and without NaNs.
+        torch.ops.aten.searchsorted.Tensor: _searchsorted,
+        torch.ops.aten.searchsorted.Scalar: lambda bounds, value, **options: _searchsorted(
+            bounds, torch.scalar_tensor(value), **options
+        ),
+        torch.ops.aten.bucketize.Tensor: lambda values, bounds, **options: _searchsorted(bounds, values, **options),
+        torch.ops.aten.bucketize.Scalar: lambda value, bounds, **options: _searchsorted(
+            bounds, torch.scalar_tensor(value), **options
+        ),
+        torch.ops.aten.index_reduce.default: _index_reduce,
+        torch.ops.aten.nonzero_static.default: _nonzero_static,
+        torch.ops.aten._embedding_bag.default: _embedding_bag,
+        torch.ops.aten._embedding_bag_forward_only.default: _embedding_bag,
+        torch.ops.aten.fake_quantize_per_channel_affine_cachemask.default: _fake_quantize,
+        # Their checks of the input are side effects.
+        torch.ops.aten.linalg_inv.default: lambda value: torch.linalg.inv_ex(value)[0],
+        torch.ops.aten.linalg_cholesky.default: lambda value, *, upper=False: torch.linalg.cholesky_ex(
+            value, upper=upper
+        )[0],
+        torch.ops.aten.linalg_solve.default: lambda one, other, *, left=True: torch.linalg.solve_ex(
+            one, other, left=left
+        )[0],
+        torch.ops.aten.linalg_lu_factor.default: lambda value, *, pivot=True: torch.linalg.lu_factor_ex(
+            value, pivot=pivot
+        )[:2],
+        torch.ops.aten.ldexp.Tensor: lambda value, power: torch.mul(value, torch.pow(2.0, power)),
     }
     # What transformers does for a mixture of experts; there only once it is imported.
     if fallback := getattr(torch.ops.transformers, "grouped_mm_fallback", None):
@@ -57,3 +83,98 @@ def _grouped_mm(tokens: torch.Tensor, weights: torch.Tensor, ends: torch.Tensor)
     starts = torch.cat([torch.zeros_like(ends[:1]), ends[:-1]])
     inside = (rows >= starts.unsqueeze(1)) & (rows < ends.unsqueeze(1))
     return torch.where(inside.unsqueeze(-1), torch.matmul(tokens, weights), 0.0).sum(0).to(tokens.dtype)
+
+
+def _searchsorted(
+    bounds: torch.Tensor,
+    values: torch.Tensor,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Return how many bounds come before each value. All come before a NaN."""
+    import torch
+
+    ordered = bounds if sorter is None else torch.gather(bounds, -1, sorter)
+    # One sequence is for values of any shape, none included; several are for a row of values each.
+    one, other = ordered if ordered.ndim == 1 else ordered.unsqueeze(-2), values.unsqueeze(-1)
+    after = one > other if right or side == "right" else one >= other
+    return torch.logical_not(after).sum(-1).to(torch.int32 if out_int32 else torch.int64)
+
+
+def _index_reduce(
+    value: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, reduce: str, *, include_self: bool = True
+) -> torch.Tensor:
+    import torch
+
+    if not value.ndim:
+        value, source = value.reshape(1), source.reshape(1)
+        return _index_reduce(value, 0, index.reshape(1), source, reduce, include_self=include_self).reshape([])
+    shape = [1] * value.ndim
+    shape[dim] = -1
+    places = index.to(torch.int64).reshape(shape).expand(source.shape)
+    return torch.scatter_reduce(value, dim, places, source, reduce, include_self=include_self)
+
+
+def _nonzero_static(value: torch.Tensor, *, size: int, fill_value: int = -1) -> torch.Tensor:
+    import torch
+
+    counts = (value != 0).reshape(-1).to(torch.int64).cumsum(0)
+    wanted = torch.arange(1, size + 1)
+    rest = _searchsorted(counts, wanted)
+    is_there = rest < value.numel()
+    columns: list[torch.Tensor] = []
+    for length in reversed(value.shape):
+        columns.insert(0, torch.where(is_there, torch.remainder(rest, length), fill_value))
+        rest = torch.div(rest, length, rounding_mode="floor")
+    return torch.stack(columns, 1) if columns else torch.zeros((size, 0), dtype=torch.int64)
+
+
+def _embedding_bag(
+    weight: torch.Tensor,
+    indices: torch.Tensor,
+    offsets: torch.Tensor,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: torch.Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int = -1,
+) -> tuple[torch.Tensor, ...]:
+    """Return sums, means or maxima of rows, with the bag of each row, and how many rows each bag has."""
+    import torch
+
+    starts = offsets[:-1] if include_last_offset else offsets
+    bags = _searchsorted(starts, torch.arange(indices.shape[0]), right=True) - 1
+    rows = weight[indices]
+    counts_in = (indices != padding_idx).to(weight.dtype).unsqueeze(1)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.unsqueeze(1)
+    # A product would be NaN where a row that is left out is infinite.
+    rows = torch.where(counts_in > 0, rows, 0)
+    empty = torch.zeros((starts.shape[0], weight.shape[1]), dtype=weight.dtype)
+    sizes = torch.index_add(empty[:, :1], 0, bags, counts_in)
+    if mode == len(("sum", "mean")):
+        least = torch.where(counts_in > 0, rows, float("-inf"))
+        maxima = torch.scatter_reduce(empty, 0, bags.unsqueeze(1).expand(rows.shape), least, "amax", include_self=False)
+        result = torch.where(sizes > 0, maxima, 0)
+    else:
+        result = torch.index_add(empty, 0, bags, rows)
+        result = result / sizes.clamp(min=1) if mode == 1 else result
+    whole = sizes.squeeze(1).to(indices.dtype)
+    return result, bags.to(indices.dtype), whole, whole
+
+
+def _fake_quantize(
+    value: torch.Tensor, scale: torch.Tensor, zero_point: torch.Tensor, axis: int, quant_min: int, quant_max: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    import torch
+
+    shape = [1] * value.ndim
+    shape[axis] = -1
+    step, zero = scale.reshape(shape), zero_point.reshape(shape)
+    number = torch.round(value * (1 / step)) + zero
+    inside = (number >= quant_min) & (number <= quant_max)
+    return ((number.clamp(quant_min, quant_max) - zero) * step).to(value.dtype), inside

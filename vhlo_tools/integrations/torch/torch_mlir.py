@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.bindings import MLIRFailure, Module, Provider, get_provider, isolation, source_of
@@ -11,6 +12,7 @@ from vhlo_tools.errors import EngineError, EngineStartError, EngineTimeoutError,
 from vhlo_tools.findings import Diagnostic
 from vhlo_tools.integrations.torch.export_errors import data_dependent, explained, failing_ops, first_words, mend
 from vhlo_tools.integrations.torch.graphs import wrap_indices
+from vhlo_tools.integrations.torch.refused_ops import refuse_listed
 from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
@@ -36,7 +38,96 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.remainder.Scalar: _remainder,
         aten.remainder.Scalar_Tensor: _remainder,
         aten.fmod.Scalar: lambda dividend, divisor: torch.fmod(*_tensors(dividend, divisor)),
+        # All sorts are stable: mend().
+        aten.sort.stable: lambda value, *, stable=None, dim=-1, descending=False: torch.sort(value, dim, descending),
+        aten.div.Tensor_mode: _divide,
+        aten.div.Scalar_mode: _divide,
+        aten.floor_divide.default: partial(_divide, rounding_mode="floor"),
+        aten.copysign.Tensor: _copysign,
+        aten.copysign.Scalar: _copysign,
+        aten.sign.default: _sign,
+        aten.max_pool2d_with_indices.default: _max_pool,
+        aten.max_pool3d_with_indices.default: _max_pool,
     }
+
+
+def _divide(dividend: Any, divisor: Any, *, rounding_mode: str | None) -> torch.Tensor:
+    """torch-mlir rounds quotients of integers down as floats, which hold fewer digits."""
+    import torch
+
+    one, other = _tensors(dividend, divisor)
+    if rounding_mode != "floor":
+        return NotImplemented
+    if one.dtype.is_floating_point:
+        # The floor of a quotient that is rounded to the next integer is too large.
+        rest = torch.fmod(one, other)
+        exact = (one - rest) / other
+        exact = torch.where((rest != 0) & ((rest < 0) != (other < 0)), exact - 1, exact)
+        floor = torch.floor(exact)
+        floor = torch.where(exact - floor > 0.5, floor + 1, floor)
+        return torch.where(other == 0, one / other, torch.where(exact == 0, one / other * 0, floor))
+    quotient = torch.div(one, other, rounding_mode="trunc")
+    rest = one - quotient * other
+    return torch.where((rest != 0) & ((rest < 0) != (other < 0)), quotient - 1, quotient)
+
+
+def _copysign(value: Any, sign: Any) -> torch.Tensor:
+    """torch-mlir changes the sign of integers before it converts them."""
+    import torch
+
+    if value.dtype.is_floating_point:
+        return NotImplemented
+    kind = torch.get_default_dtype()
+    return torch.copysign(value.to(kind), sign.to(kind) if isinstance(sign, torch.Tensor) else sign)
+
+
+def _max_pool(
+    value: torch.Tensor,
+    kernel: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    ceil_mode: bool = False,
+) -> Any:
+    """With ``ceil_mode``, torch-mlir pads both ends; pad here, behind alone, and count places without the padding."""
+    import torch
+
+    rank = len(kernel)
+    padding, dilation, stride = (
+        list(each) * (rank if len(each) == 1 else 1) for each in (padding, dilation, stride or kernel)
+    )
+    pool = torch.ops.aten.max_pool2d_with_indices if rank == len("hw") else torch.ops.aten.max_pool3d_with_indices
+    if value.ndim == rank + 1:
+        # torch-mlir takes batches alone.
+        both = pool(value.unsqueeze(0), kernel, stride, padding, dilation, ceil_mode)
+        return tuple(each.squeeze(0) for each in both)
+    if not ceil_mode:
+        return NotImplemented
+    sizes, behind = value.shape[-rank:], []
+    for size, window, step, before, spread in zip(sizes, kernel, stride, padding, dilation, strict=True):
+        reach = spread * (window - 1) + 1
+        count = -(-(size + 2 * before - reach) // step) + 1
+        count -= int((count - 1) * step >= size + before)
+        behind.append(max(0, (count - 1) * step + reach - size - before))
+    lowest = float("-inf") if value.dtype.is_floating_point else torch.iinfo(value.dtype).min
+    around = [each for pair in zip(reversed(padding), reversed(behind), strict=True) for each in pair]
+    padded = torch.constant_pad_nd(value, around, lowest)
+    maxima, rest = pool(padded, kernel, stride, [0] * rank, dilation)
+    place, unit = torch.zeros_like(rest), 1
+    for size, whole, before in reversed(list(zip(sizes, padded.shape[-rank:], padding, strict=True))):
+        quotient = torch.div(rest, whole, rounding_mode="trunc")
+        place = place + (rest - quotient * whole - before) * unit
+        rest, unit = quotient, unit * size
+    return maxima, place
+
+
+def _sign(value: torch.Tensor) -> torch.Tensor:
+    """torch-mlir has -1 for a NaN."""
+    import torch
+
+    if value.dtype.is_complex or value.dtype == torch.bool:
+        return NotImplemented
+    return (value > 0).to(value.dtype) - (value < 0).to(value.dtype)
 
 
 def _remainder(dividend: Any, divisor: Any) -> torch.Tensor:
@@ -171,7 +262,9 @@ def import_program(lifted: Lifted, name: str, limits: isolation.Limits) -> Modul
     """
     from torch_mlir.extras.fx_importer import FxImporter
 
+    refuse_listed(lifted.program.graph_module, "torch-mlir", name)
     wrap_indices(lifted.program.graph)
+    _rename_remainders(lifted.program.graph)
     provider = get_provider("torch_mlir")
     importer = FxImporter(context=new_context(provider))
     with explained(f"torch-mlir cannot import {name}"):
@@ -187,6 +280,15 @@ def import_program(lifted: Lifted, name: str, limits: isolation.Limits) -> Modul
     if converted.bytecode is None:
         raise _refusal(lifted, converted, name)
     return provider.parse(provider.new_context(), converted.bytecode)
+
+
+def _rename_remainders(graph: torch.fx.Graph) -> None:
+    """Give fmod, in place, the name of the op that torch-mlir makes an fmod of, without a rounded quotient."""
+    import torch
+
+    for node in graph.nodes:
+        if node.target is torch.ops.aten.fmod.Tensor:
+            node.target = torch.ops.aten.remainder.Tensor
 
 
 def _exceeded(

@@ -19,6 +19,8 @@ from vhlo_tools.errors import InvalidProgramError, ProviderError
 from vhlo_tools.integrations.jax_functions import exclude_from_locations
 from vhlo_tools.integrations.torch.export_errors import data_dependent, explained, symbolic_shapes
 from vhlo_tools.integrations.torch.graphs import GraphEvaluator, as_numpy
+from vhlo_tools.integrations.torch.jax_repairs import JAX_REPAIRS
+from vhlo_tools.integrations.torch.refused_ops import refuse_listed
 
 if TYPE_CHECKING:
     from vhlo_tools.bindings.isolation import Limits
@@ -131,7 +133,8 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     from torch.export import default_decompositions
     from torchax.decompositions import DECOMPOSITIONS
 
-    return {**dict(default_decompositions().items()), **DECOMPOSITIONS}
+    found = {**dict(default_decompositions().items()), **DECOMPOSITIONS}
+    return {op: function for op, function in found.items() if str(op) not in JAX_REPAIRS}
 
 
 def import_program(lifted: Lifted, name: str, _: Limits) -> Artifact:
@@ -146,6 +149,7 @@ def import_program(lifted: Lifted, name: str, _: Limits) -> Artifact:
         raise InvalidProgramError(
             f"torchax cannot convert {name} to StableHLO: {unknown} returns a shape that depends on values"
         )
+    refuse_listed(program.graph_module, "torchax", name)
     evaluator = GraphEvaluator(registry.all_aten_ops, TORCH_DTYPE_TO_JAX, name)
     constants = [as_numpy(each, f"{name}: a constant") for each in lifted.small]
 

@@ -1,0 +1,256 @@
+"""Ops of torch one by one: a sample of the conformance run, its record, and each repair by name."""
+
+# mypy: allow-subclassing-any, no-warn-return-any
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import pytest
+import torch
+import torch_ops
+from torch.nn import functional
+
+import vhlo_tools as vt
+from vhlo_tools.integrations.proof import difference, results_of
+from vhlo_tools.integrations.torch import export
+from vhlo_tools.integrations.torch.graphs import as_numpy
+
+NAN, INF = float("nan"), float("inf")
+TOP: Final = 2**63 - 1
+
+
+class Apply(torch.nn.Module):
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *inputs: torch.Tensor) -> Any:
+        return self.function(*inputs)
+
+
+def check(importer: Any, function: Callable[..., Any], *inputs: torch.Tensor) -> None:
+    expected = torch.utils._pytree.tree_leaves(function(*inputs))
+    exported = export(Apply(function), inputs, importer=importer, verify=False)
+    found = results_of(exported.artifact, [as_numpy(each, "an input").copy() for each in inputs], 60)
+    said = [difference(np.asarray(a), as_numpy(b, "a result")) for a, b in zip(found, expected, strict=True)]
+    assert said == [None] * len(said)
+
+
+def extremes(*shape: int) -> torch.Tensor:
+    numbers = [3, NAN, 1, -0.0, 0, NAN, INF, -1, 3, -INF]
+    return torch.tensor((numbers * int(np.prod(shape)))[: int(np.prod(shape))]).reshape(shape)
+
+
+def ramp(*shape: int) -> torch.Tensor:
+    return torch.linspace(-1, 2, int(np.prod(shape))).reshape(shape).sin()
+
+
+def scattered(x: torch.Tensor, index: torch.Tensor, source: torch.Tensor) -> Any:
+    ways = [(way, included) for way in ("sum", "prod", "amin", "amax", "mean") for included in (True, False)]
+    return [x.scatter_reduce(0, index, source, way, include_self=included) for way, included in ways]
+
+
+def reduced_by_index(x: torch.Tensor, source: torch.Tensor) -> Any:
+    index = torch.tensor([0, 2, 0])
+    ways = [(way, included) for way in ("prod", "mean", "amax", "amin") for included in (True, False)]
+    return [torch.index_reduce(x, 0, index, source, way, include_self=included) for way, included in ways]
+
+
+def pool_backward(x: torch.Tensor) -> Any:
+    found, places = functional.max_pool2d(x, 2, 1, return_indices=True)
+    pool = torch.ops.aten.max_pool2d_with_indices_backward
+    return pool(found, x, [2, 2], [1, 1], [0, 0], [1, 1], False, places)
+
+
+def divided(x: torch.Tensor, y: torch.Tensor) -> Any:
+    return (
+        *(torch.fmod(x, y), torch.remainder(x, y), torch.floor_divide(x, y)),
+        *(torch.div(x, y, rounding_mode=mode) for mode in ("floor", "trunc")),
+    )
+
+
+def bags(weight: torch.Tensor, indices: torch.Tensor, offsets: torch.Tensor) -> Any:
+    ways = ("sum", "mean", "max")
+    return [functional.embedding_bag(indices, weight, offsets, mode=way, padding_idx=2) for way in ways]
+
+
+def linear_algebra(a: torch.Tensor, b: torch.Tensor) -> Any:
+    solve = torch.linalg.solve
+    return solve(a, b), solve(a, b.mT, left=False), torch.linalg.inv(a), torch.linalg.det(a), torch.linalg.cholesky(a)
+
+
+def searched(bounds: torch.Tensor, values: torch.Tensor) -> Any:
+    right = torch.searchsorted(bounds, values, right=True, out_int32=True)
+    return torch.searchsorted(bounds, values), right, torch.bucketize(values, bounds[0]), torch.bucketize(2, bounds[0])
+
+
+LARGE = torch.tensor([300001, -1, 1, 2, 0, -7])
+DIVISORS = torch.tensor([INF, INF, 3, 1, 2, -3, 3, 2, -2, 0])
+EYES = torch.eye(3).repeat(2, 1, 1) * 3 + ramp(2, 3, 3) @ ramp(2, 3, 3).mT
+
+#: Of both importers.
+REPAIRED: Final[dict[str, tuple[Any, ...]]] = {
+    "argmax": (lambda x: (x.argmax(), x.argmin(1, True), x.argmax(0)), extremes(2, 5)),
+    "max": (lambda x: (*torch.max(x, 1), *torch.min(x, 0, True)), extremes(2, 5)),
+    "sort": (lambda x: (*torch.sort(x), *torch.sort(x, stable=True, descending=True)), extremes(10)),
+    "sort_bool": (torch.sort, torch.arange(9) % 2 == 0),
+    "topk": (lambda x: (torch.topk(x, 3)[0], torch.topk(x, 3, largest=False)[0]), extremes(10)),
+    "topk_uint8": (lambda x: torch.topk(x, 3, largest=False)[0], torch.arange(9).to(torch.uint8)),
+    "sign": (lambda x: (torch.sign(x), torch.sign(x > 0)), extremes(10)),
+    "pow": (lambda x: (x**3, x**0, torch.pow(2, x.abs().clamp(0, 40))), LARGE),
+    "pow_of_tensors": (lambda x: torch.pow(3, x), torch.tensor([TOP, -TOP - 1, 5, 40])),
+    "divide": (divided, torch.tensor([1, -4.3, 1e20, NAN, INF, 5, -5, -0.0, 0, 2]), DIVISORS),
+    "divide_int": (divided, torch.tensor([TOP, -TOP - 1, 7, -7, 0]), torch.tensor([3, 7, -2, 2, 5])),
+    "divide_uint8": (divided, torch.tensor([255, 3, 7]).to(torch.uint8), torch.tensor([3, 7, 2]).to(torch.uint8)),
+    "copysign": (torch.copysign, torch.tensor([TOP, -TOP - 1, 7]), torch.tensor([-1, 1, -1])),
+    "conv_transpose1d": (
+        lambda x, w: functional.conv_transpose1d(x, w, groups=2, stride=2),
+        ramp(2, 4, 5),
+        ramp(4, 3, 3),
+    ),
+    "conv_transpose2d": (
+        lambda x, w: functional.conv_transpose2d(x, w, groups=2),
+        ramp(2, 4, 5, 5),
+        ramp(4, 3, 3, 3),
+    ),
+    "conv_transpose3d": (
+        lambda x, w: functional.conv_transpose3d(x, w, groups=3),
+        ramp(2, 6, 5, 5, 4),
+        ramp(6, 2, 3, 3, 3),
+    ),
+    "max_pool2d": (lambda x: functional.max_pool2d(x, 3, 2, 1, return_indices=True), extremes(2, 5, 5)),
+    "max_pool2d_int": (
+        lambda x: functional.max_pool2d(x, 2, 1, return_indices=True),
+        torch.tensor([2**62, 5, 5, TOP, *[-TOP - 1] * 5]).reshape(1, 3, 3),
+    ),
+    "max_pool2d_ceil": (
+        lambda x: functional.max_pool2d(x, 3, 2, 1, ceil_mode=True, return_indices=True),
+        ramp(2, 3, 8, 9),
+    ),
+    "max_pool3d_ceil": (lambda x: functional.max_pool3d(x, 3, 2, 1, ceil_mode=True), ramp(1, 2, 8, 5, 6)),
+    "searchsorted": (
+        searched,
+        torch.tensor([[1.0, 2, 2, 5], [0, 0, 7, 9]]),
+        torch.tensor([[NAN, 2, -INF], [0, 9, 10]]),
+    ),
+    "nonzero_static": (lambda x: torch.nonzero_static(x, size=4), torch.tensor([[1, 0, 2], [0, 0, 3]])),
+    "fake_quantize": (
+        lambda x: torch.fake_quantize_per_channel_affine(
+            x, torch.tensor([0.1, 0.2]), torch.tensor([3, -1], dtype=torch.int32), 0, -8, 7
+        ),
+        ramp(2, 9),
+    ),
+    "ldexp": (lambda x: torch.ldexp(x, torch.tensor([3])), torch.arange(9)),
+}
+
+#: Of torchax; torch-mlir refuses them.
+REPAIRED_OF_TORCHAX: Final[dict[str, tuple[Any, ...]]] = {
+    "scatter_reduce": (scattered, torch.arange(5), torch.tensor([0, 0, 1, 3]), torch.tensor([-7, -8, 9, 11])),
+    "index_reduce": (reduced_by_index, torch.arange(12).reshape(3, 4) - 5, torch.arange(12).reshape(3, 4) * -3),
+    "max_pool2d_backward": (pool_backward, ramp(2, 3, 5, 6)),
+    "cummax": (lambda x: (*torch.cummax(x, 1), *torch.cummin(x, 0)), extremes(2, 5)),
+    "cumsum": (lambda x: (x.cumsum(0), x.cumprod(0)), torch.tensor([200, 100, 30], dtype=torch.uint8)),
+    "kthvalue": (lambda x: torch.kthvalue(x, 4)[0], extremes(10)),
+    "cdist": (lambda x: [torch.cdist(x, x, p) for p in (0.0, 1.0, 2.0, 3.0, INF)], ramp(4, 3).double()),
+    "complex": (torch.complex, extremes(10), extremes(10).flip(0)),
+    "abs_complex": (torch.abs, torch.tensor([3 + 4j, 1e30 + 1e30j, 0])),
+    "angle": (torch.angle, extremes(10)),
+    "put": (lambda x: x.put(torch.tensor([1, 1, -1]), x[:3], accumulate=True), torch.arange(9)),
+    "gamma": (
+        lambda x, y: (torch.digamma(x), torch.lgamma(x), torch.igamma(x, y), torch.igammac(x, y)),
+        torch.tensor([NAN, INF, 0, -0.0, -1, -INF, 2.5, 0.3]).double(),
+        torch.tensor([INF, 2, 0, 1.5, -1, INF, INF, 0.3]).double(),
+    ),
+    "polygamma": (lambda x: torch.polygamma(1, x), torch.tensor([-8.4784, -1.7, 3, 0.2, INF, NAN])),
+    "erfcx": (
+        lambda x: (torch.special.erfcx(x), torch.special.log_ndtr(x)),
+        torch.tensor([NAN, INF, -3, 8.9, 9.1, 0, 100]),
+    ),
+    "bool_to_float": (lambda x: (torch.special.bessel_j0(x), torch.sin(x), torch.erf(x)), torch.tensor([True, False])),
+    "eigvalsh": (lambda x: (torch.linalg.eigvalsh(x), torch.linalg.eigvalsh(x, "U")), ramp(3, 3)),
+    "pinv": (lambda x: (torch.linalg.pinv(x), torch.linalg.pinv(x @ x.mT, atol=0.5, hermitian=True)), ramp(3, 4)),
+    "linalg": (linear_algebra, EYES, ramp(2, 3, 3)),
+    "embedding_bag": (bags, ramp(5, 4), torch.tensor([0, 2, 1, 4, 2, 2]), torch.tensor([0, 2, 2, 4])),
+}
+
+
+@pytest.mark.parametrize("name", REPAIRED)
+@pytest.mark.parametrize("importer", ["torchax", "torch-mlir"])
+def test_a_repair_of_both_importers(importer: str, name: str) -> None:
+    check(importer, *REPAIRED[name])
+
+
+@pytest.mark.filterwarnings("ignore:index_reduce")
+@pytest.mark.parametrize("name", REPAIRED_OF_TORCHAX)
+def test_a_repair_of_torchax(name: str) -> None:
+    check("torchax", *REPAIRED_OF_TORCHAX[name])
+
+
+@pytest.mark.parametrize(
+    ("importer", "function", "example", "said"),
+    [
+        ("torchax", lambda x: functional.avg_pool2d(x, 2), torch.ones(1, 1, 4, 4, dtype=torch.int64), "avg_pool2d"),
+        ("torch-mlir", torch.abs, torch.ones(3, dtype=torch.complex64), "abs"),
+    ],
+)
+def test_what_is_listed_is_refused_with_a_remedy(
+    importer: Any, function: Any, example: torch.Tensor, said: str
+) -> None:
+    with pytest.raises(vt.InvalidProgramError, match=rf"aten\.{said}.*test_ops.py:\d+ .*use the importer"):
+        export(Apply(function), (example,), importer=importer)
+
+
+#: A dtype each, which differs.
+SAMPLE: Final = (
+    *("abs", "add", "addmm", "all", "amax", "any", "argmin", "atan2", "baddbmm", "bitwise_and", "bmm", "cat", "ceil"),
+    *("clamp", "clone", "cos", "diag", "dot", "eq", "exp", "expand", "eye", "flip", "floor", "full", "gather", "ge"),
+    *(
+        "index_put",
+        "index_select",
+        "isnan",
+        "le",
+        "log",
+        "logical_and",
+        "logsumexp",
+        "masked_fill",
+        "matmul",
+        "maximum",
+    ),
+    *(
+        "mean",
+        "minimum",
+        "mul",
+        "narrow",
+        "ne",
+        "neg",
+        "nn.functional.relu",
+        "nn.functional.softmin",
+        "permute",
+        "prod",
+    ),
+    *("reciprocal", "repeat", "reshape", "roll", "round", "rsqrt", "select", "sigmoid", "sin", "sqrt", "squeeze"),
+    *("sub", "sum", "tanh", "tril", "where", "xlogy"),
+)
+
+
+def test_a_sample_of_the_conformance_run() -> None:
+    found = []
+    for number, name in enumerate(SAMPLE):
+        (group,) = torch_ops.cases("torchax", f"^{name}$", samples=1)
+        kinds = sorted({each.kind for each in group} - {"complex32"})
+        found += torch_ops.judge([each for each in group if each.kind == kinds[number % len(kinds)]])
+    assert [each for each in found if each.outcome in ("wrong", "crashed")] == []
+    assert sum(each.outcome == "equal" for each in found) > len(SAMPLE)
+
+
+def test_the_record_has_no_wrong_case() -> None:
+    recorded = json.loads(torch_ops.RECORD.read_text())
+    for importer in torch_ops.IMPORTERS:
+        whole = recorded["counts"][importer]["all"]
+        assert whole["equal"] > 0
+        assert not {"wrong", "crashed"} & set(whole)
+        assert all(why.startswith("refused: ") for reasons in recorded["ops"][importer].values() for why in reasons)
