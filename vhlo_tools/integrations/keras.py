@@ -17,7 +17,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 from vhlo_tools.artifact import Artifact
-from vhlo_tools.errors import InvalidInputError, InvalidProgramError
+from vhlo_tools.errors import InvalidInputError, InvalidProgramError, UnsupportedFeatureError
 from vhlo_tools.findings import Finding, SourceLocation
 from vhlo_tools.integrations.exported_model import ExportedModel, fixed_shapes, joined, serialize_module, unique
 from vhlo_tools.integrations.extras import require_extra
@@ -127,6 +127,10 @@ def export(
 
     name = name or str(model.name)
     arguments, inputs, arguments_of_model = _inputs(keras, model, example_inputs, batch_size, shapes or {}, name)
+    if strings := [each for each, argument in zip(inputs, arguments, strict=True) if argument.dtype == "string"]:
+        raise UnsupportedFeatureError(
+            f"{name} cannot be written as a portable artifact", _strings(keras, model, strings, name)
+        )
     _build(keras, model, arguments_of_model(arguments), name)
     variables = list(model.weights)
     # Copies, because the model may be trained further; of the tensors, for a variable of TensorFlow would warn.
@@ -204,6 +208,29 @@ def _inputs(
         return result
 
     return found, named, packed
+
+
+def _strings(keras: Any, model: Any, inputs: Sequence[str], name: str) -> list[Finding]:
+    """Return a finding for each input of strings, with the layers that take strings."""
+    layers = [each for each in getattr(model, "layers", ()) if not isinstance(each, keras.layers.InputLayer)]
+    taking = [
+        f"{layer.name} ({type(layer).__name__})"
+        for layer in layers
+        if any(each.dtype == "string" for each in keras.tree.flatten(getattr(layer, "input", [])))
+    ]
+    users = f": {', '.join(taking)} takes it" if taking else ""
+    kind, remedy = type(model).__name__, "compute numbers of the strings outside of the model"
+    return [
+        Finding(
+            "keras_type",
+            "error",
+            "type",
+            f"the input {each} of {name} is a tensor of strings, which StableHLO does not support{users}",
+            op=taking[0].rpartition("(")[2].rstrip(")") if taking else kind,
+            remedy=remedy,
+        )
+        for each in inputs
+    ]
 
 
 def _build(keras: Any, model: Any, inputs: Sequence[Any], name: str) -> None:

@@ -27,6 +27,7 @@ from vhlo_tools.integrations.exported_model import (
 )
 from vhlo_tools.integrations.tensorflow_graphs import (
     FunctionGraphs,
+    branches_of_other_shapes,
     explained_refusal,
     owner_of,
     variable_names,
@@ -116,7 +117,12 @@ def export(
     known = variable_names(tf, owner_of(function) if owner is None else owner, variables)
     captured = _captured(concrete, graphs, variables, known, (*call.inputs, *call.outputs), name)
     text = _compiled(compiled, specs, platform, graphs, name)
-    artifact = serialize_module(text, target, name=name, **options)
+    try:
+        artifact = serialize_module(text, target, name=name, **options)
+    except InvalidProgramError as error:
+        if findings := list(branches_of_other_shapes(graphs)):
+            raise UnsupportedFeatureError(f"{name} cannot be written as a portable artifact", findings) from error
+        raise
     artifact = artifact.with_findings([*graphs.random_ops(), *artifact.findings])
     updated = _updated(artifact, call, list(captured), name)
     if weights == "arguments":

@@ -23,6 +23,7 @@ _NO_KERNEL: Final = re.compile(r"No registered '(?P<op>\w+)' OpKernel .*?(?=No r
 _NOT_CONSTANT: Final = re.compile(
     r"Input (?P<input>\d+) to node `(?P<node>[^`]+)` with op (?P<op>\w+) must be a compile-time constant"
 )
+_NODE: Final = re.compile(r"\{\{node (?P<node>[^}]+/[^}]+)\}\}")
 _FRAME: Final = re.compile(r"File \"(?P<file>[^\"]+)\", line (?P<line>\d+), in ")
 
 _NAME: Final = re.compile(r'^(?P<alias>#loc\d*) = loc\("(?P<name>[^"\\]*)"\)$', re.MULTILINE)
@@ -39,6 +40,7 @@ _SEEDED_BY_VARIABLE: Final = (
     *("NonDeterministicInts", "RngReadAndSkip", "RngSkip", "StatefulRandomBinomial", "StatefulStandardNormalV2"),
     *("StatefulTruncatedNormal", "StatefulUniform", "StatefulUniformFullInt", "StatefulUniformInt"),
 )
+_BRANCHES: Final = ("Case", "If", "StatelessCase", "StatelessIf")
 _STATELESS: Final = "use an op that takes its seed, such as tf.random.stateless_normal, with the seed as an input"
 
 
@@ -97,10 +99,27 @@ class FunctionGraphs:
             yield Finding("random_state", "warning", "op", message, kind, place, remedy=remedy, count=count)
 
 
+def branches_of_other_shapes(graphs: FunctionGraphs) -> Iterator[Finding]:
+    """Yield a finding for each line that chooses between results that differ in more than one dimension.
+
+    XLA writes them with several bounds, and the ops of StableHLO for one.
+    """
+    found: dict[tuple[str, SourceLocation | None], str] = {}
+    for op in graphs.ops():
+        for shape in (each.shape for each in op.outputs if op.type in _BRANCHES):
+            if shape.rank is not None and shape.as_list().count(None) > 1:
+                sizes = ", ".join("?" if each is None else str(each) for each in shape.as_list())
+                found.setdefault((op.type, _user_place(op)), sizes)
+    for (kind, place), sizes in found.items():
+        message = f"the branches of {kind} return tensors of different shapes, ({sizes}) in common"
+        remedy = "let all branches return the same shape, or make the condition a Python value"
+        yield Finding("tensorflow_op", "error", "op", message, kind, place, remedy=remedy)
+
+
 def explained_refusal(message: str, graphs: FunctionGraphs) -> Iterator[Finding]:
     """Yield a finding for each op that XLA refuses to compile, by TensorFlow's error message."""
-    for op, place in dict.fromkeys(_without_kernel(message, graphs)):
-        message, remedy = f"{op} is an op that XLA cannot compile", "move it out of the exported function"
+    for op, place, node in dict.fromkeys(_without_kernel(message, graphs)):
+        message, remedy = f"{op}{node} is an op that XLA cannot compile", "move it out of the exported function"
         yield Finding("tensorflow_op", "error", "op", message, op, place, remedy=remedy)
     for match in _NOT_CONSTANT.finditer(message):
         message = (
@@ -112,16 +131,18 @@ def explained_refusal(message: str, graphs: FunctionGraphs) -> Iterator[Finding]
         yield Finding("tensorflow_op", "error", "op", message, match["op"], place, remedy=remedy)
 
 
-def _without_kernel(message: str, graphs: FunctionGraphs) -> Iterator[tuple[str, SourceLocation | None]]:
+def _without_kernel(message: str, graphs: FunctionGraphs) -> Iterator[tuple[str, SourceLocation | None, str]]:
+    """Yield an op with its line, or, where none is the user's, with its name, which has that of its layer."""
     for match in _NO_KERNEL.finditer(message):
         places = {_user_place(op) for op in graphs.ops() if op.type == match["op"]}
         known: list[SourceLocation | None] = sorted((place for place in places if place is not None), key=str)
         # TensorFlow's message leaves out the beginning of paths. Its last frame is the innermost in the user's code.
         frames = list(_FRAME.finditer(match[0]))
+        node = "" if known else next((f" ({each['node']})" for each in _NODE.finditer(match[0])), "")
         if not known and frames:
             known = [SourceLocation(frames[-1]["file"], int(frames[-1]["line"]))]
         for place in known or [None]:
-            yield match["op"], place
+            yield match["op"], place, node
 
 
 def with_user_locations(text: str, graphs: FunctionGraphs) -> str:

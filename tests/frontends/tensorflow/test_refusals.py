@@ -74,6 +74,34 @@ def test_shapes_that_depend_on_values(function: Callable[..., Any], op: str) -> 
     assert finding.location.file.endswith("test_refusals.py")
 
 
+def test_branches_whose_shapes_differ_in_several_dimensions() -> None:
+    with pytest.raises(vt.UnsupportedFeatureError) as caught:
+        export(tf.image.rot90, tf.TensorSpec([4, 3, 3]), tf.TensorSpec([], tf.int32), name="f")
+    (finding,) = caught.value.findings
+    assert finding.op == "StatelessIf"
+    assert "of StatelessIf return tensors of different shapes, (?, ?, 3) in common" in finding.message
+    # One function for all quarters of a square.
+    assert export(tf.image.rot90, tf.TensorSpec([4, 4, 3]), tf.TensorSpec([], tf.int32)).outputs == ("output0",)
+
+    def turned(image: tf.Tensor, quarters: tf.Tensor) -> tf.Tensor:
+        return tf.image.rot90(image, quarters)
+
+    with pytest.raises(vt.UnsupportedFeatureError) as caught:
+        export(turned, tf.TensorSpec([4, 3, 3]), tf.TensorSpec([], tf.int32))
+    assert caught.value.findings[0].location == vt.SourceLocation(__file__, turned.__code__.co_firstlineno + 1)
+
+
+def test_ops_of_a_saved_model_have_the_name_of_their_layer(tmp_path: Path) -> None:
+    @tf.function(input_signature=[VECTOR])
+    def function(x: tf.Tensor) -> tf.Tensor:
+        with tf.name_scope("hashing"):
+            return tf.strings.to_hash_bucket_fast(tf.strings.as_string(x, name="text"), 3)
+
+    tf.saved_model.save(tf.Module(), str(tmp_path), signatures=function)
+    with pytest.raises(vt.UnsupportedFeatureError, match=r"AsString \(hashing/text\) is an op that XLA cannot compile"):
+        export_saved_model(tmp_path)
+
+
 def test_what_is_captured_and_is_no_variable() -> None:
     values = tf.lookup.KeyValueTensorInitializer(tf.constant([1, 2]), tf.constant([3, 4]))
     table = tf.lookup.StaticHashTable(values, -1)

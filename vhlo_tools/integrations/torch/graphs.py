@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.errors import InvalidProgramError
-from vhlo_tools.integrations.torch.export_errors import described, first_words, user_line
+from vhlo_tools.integrations.torch.export_errors import described, user_line
 from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
@@ -190,8 +190,11 @@ class GraphEvaluator:
         except InvalidProgramError:
             raise
         except Exception as error:
-            said = first_words(str(error))
-            reason = f"{type(error).__name__}: {said}" if said else type(error).__name__
+            import jax
+
+            values = (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError)
+            needs = isinstance(error, (*values, jax.errors.TracerIntegerConversionError))
+            reason = "torchax needs the values of its operands" if needs else "torchax does not have this form of it"
             raise self._refusal(node, reason) from error
         return self._checked(node, node.meta.get("val"), found)
 
