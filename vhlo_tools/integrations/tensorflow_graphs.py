@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from vhlo_tools.findings import Finding, SourceLocation
+from vhlo_tools.findings import Finding, Level, SourceLocation
 
 # Graphs of a TensorFlow function: source lines of its ops, and the ops that draw random numbers
 #
@@ -40,6 +40,16 @@ _SEEDED_BY_VARIABLE: Final = (
     *("NonDeterministicInts", "RngReadAndSkip", "RngSkip", "StatefulRandomBinomial", "StatefulStandardNormalV2"),
     *("StatefulTruncatedNormal", "StatefulUniform", "StatefulUniformFullInt", "StatefulUniformInt"),
 )
+#: Ops that take the seed as an input; which numbers follow from it depends on the device.
+_SEEDED_BY_INPUT: Final = (
+    "StatelessMultinomial",
+    "StatelessParam",
+    "StatelessRandom",
+    "StatelessShuffle",
+    "StatelessTrunc",
+)
+#: Ops whose results are only known up to signs.
+_SEVERAL_RESULTS: Final = ("Eig", "Qr", "SelfAdjointEigV2", "Svd", "XlaSelfAdjointEig", "XlaSvd")
 _BRANCHES: Final = ("Case", "If", "StatelessCase", "StatelessIf")
 _STATELESS: Final = "use an op that takes its seed, such as tf.random.stateless_normal, with the seed as an input"
 
@@ -77,6 +87,43 @@ class FunctionGraphs:
                     if operand is tensor:
                         yield from self.users(inner)
 
+    def makers(self, tensor: Any) -> Iterator[Any]:
+        """Yield the ops that make the lists which a tensor may be, through calls, loops and branches."""
+        pending, seen = [tensor], set[int]()
+        while pending:
+            tensor = pending.pop()
+            if id(tensor) in seen:
+                continue
+            seen.add(id(tensor))
+            op, called = tensor.op, list(_called(tensor.op))
+            if op.type == "TensorListReserve":
+                yield op
+            elif op.type in ("While", "StatelessWhile"):
+                pending.append(op.inputs[tensor.value_index])
+            elif called:
+                pending += (graph.outputs[tensor.value_index] for graph in called)
+            elif op.type == "Placeholder":
+                pending += self._given(tensor)
+            elif op.type in ("Identity", "TensorListSetItem"):
+                pending.append(op.inputs[0])
+
+    def _given(self, tensor: Any) -> Iterator[Any]:
+        """Yield what calls give for an input of a graph."""
+        for op in self.ops():
+            for graph in _called(op):
+                number = next((at for at, each in enumerate(graph.inputs) if each is tensor), None)
+                if number is not None:
+                    # A branch does not have the condition.
+                    yield op.inputs[number + len(op.inputs) - len(graph.inputs)]
+
+    def ambiguous(self) -> str | None:
+        """Return why correct results may differ from TensorFlow's."""
+        found = {op.type for op in self.ops() if op.type in _SEVERAL_RESULTS or op.type.startswith(_SEEDED_BY_INPUT)}
+        drawn = sorted(each for each in found if each.startswith(_SEEDED_BY_INPUT))
+        if drawn:
+            return f"{', '.join(drawn)} may draw by another algorithm on each device"
+        return f"{', '.join(sorted(found))} has several correct results" if found else None
+
     def random_ops(self) -> Iterator[Finding]:
         """Yield a finding for each line that draws random numbers from a state."""
         drawn: dict[tuple[str, SourceLocation | None], int] = defaultdict(int)
@@ -97,6 +144,28 @@ class FunctionGraphs:
                 )
                 remedy = "pass the state that a call returns to the next call, or every call draws the same numbers"
             yield Finding("random_state", "warning", "op", message, kind, place, remedy=remedy, count=count)
+
+
+def growing_arrays(tf: Any, graphs: FunctionGraphs) -> Iterator[Finding]:
+    """Yield a finding for each line that writes a ``tf.TensorArray`` which grows: XLA keeps its first size.
+
+    TensorFlow's compiler makes no file that shows it, and writes beyond the size go to the last element, or nowhere.
+    """
+    found: dict[tuple[str, SourceLocation | None, int], bool] = {}
+    for op in graphs.ops():
+        if op.type == "TensorListSetItem" and op.get_attr("resize_if_index_out_of_bounds"):
+            index = tf.get_static_value(op.inputs[1])
+            for made in graphs.makers(op.inputs[0]):
+                size = tf.get_static_value(made.inputs[1])
+                if size is not None and (index is None or index >= size):
+                    key = op.type, _user_place(op), int(size)
+                    found[key] = found.get(key, False) or not size or index is not None
+    for (kind, place, size), is_lost in found.items():
+        why = "is lost" if is_lost else f"beyond element {size - 1} is lost"
+        message = f"a TensorArray that grows keeps its first size, {size}, in a program: what is written to it {why}"
+        remedy = "make it with the size that it needs: tf.TensorArray(dtype, size=...)"
+        level: Level = "error" if is_lost else "warning"
+        yield Finding("tensorflow_op", level, "op", message, kind, place, remedy=remedy)
 
 
 def branches_of_other_shapes(graphs: FunctionGraphs) -> Iterator[Finding]:

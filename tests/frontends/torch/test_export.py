@@ -259,10 +259,18 @@ MLIR, AX = r"torch-mlir cannot convert Fails to StableHLO: ", r"torchax cannot c
         ("torchax", "bag", AX + r"aten\._embedding_bag\S* at .*\.py:\d+ \(torchax needs the values of its operands\)$"),
         ("torch-mlir", "quantized", r"torch-mlir cannot import Fails: it has no tensors of torch\.quint8$"),
         ("auto", "inverse", r"^Fails has a side effect that no artifact can represent: aten\._linalg_check_errors\S+$"),
-        ("auto", "number", r"^Fails returns output1, the int 4, which is not a tensor \(torch\.tensor\(4\) is one\): expe"),
+        (
+            "auto",
+            "number",
+            r"^Fails returns output1, the int 4, which is not a tensor \(torch\.tensor\(4\) is one\): expe",
+        ),
         ("auto", "text", r"^Fails returns kind, the str 'text', which is not a tensor: expected tensors and None$"),
         ("auto", "item", r"^Fails returns output1, a float that is only known at run time \(a tensor can have it\)"),
-        ("auto", "object", r"Fails: RuntimeError: Found <class '\w+'> in output, which is not .* register a pytree for it$"),
+        (
+            "auto",
+            "object",
+            r"Fails: RuntimeError: Found <class '\w+'> in output, which is not .* register a pytree for it$",
+        ),
         ("auto", "wrong", r"torch\.export cannot export Fails: ZeroDivisionError: no way at .*test_export\.py:\d+$"),
     ],
 )
@@ -343,3 +351,15 @@ def test_tensors_of_narrow_floats_are_inputs(name: str) -> None:
 def test_a_module_is_refused_with_the_call_that_makes_a_program() -> None:
     with pytest.raises(vt.InvalidProgramError, match=r"; pass torch.export.export\(module, \(x,\)\)$"):
         vt.serialize(nn.Linear(2, 2))
+
+
+@both_importers
+def test_the_sign_of_a_nan_is_zero(importer: Any) -> None:
+    class Signs(nn.Module):
+        def forward(self, x: torch.Tensor) -> Any:
+            return torch.sign(x), torch.sgn(x), torch.sign(x > 0), torch.sign(x.nan_to_num().int())
+
+    x = torch.tensor([float("nan"), -2.0, 0.0, 3.0])
+    results = run_on_xla(bytes(export(Signs(), (x,), importer=importer).artifact), [x.numpy()])
+    for result, expected in zip(results, Signs()(x), strict=True):
+        np.testing.assert_array_equal(result, expected.numpy())

@@ -266,7 +266,7 @@ def first_words(text: str) -> str:
 
 
 def data_dependent(program: torch.export.ExportedProgram) -> str | None:
-    """Return the first op with a result whose shape depends on values, for which StableHLO has no ops; with its line."""
+    """Return the first op with a result whose shape depends on values, for which StableHLO has no ops."""
     import torch
     from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 

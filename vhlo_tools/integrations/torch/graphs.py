@@ -285,10 +285,20 @@ _PYTHON: Final[dict[str, Callable[..., Any]]] = {
 }
 
 
+def _sign(value: Any) -> Any:
+    """The sign of a NaN is 0 in torch, and NaN in JAX."""
+    import jax.numpy as jnp
+
+    if value.dtype.kind in "bc":
+        return value if value.dtype.kind == "b" else jnp.sign(value)
+    return (value > 0).astype(value.dtype) - (value < 0).astype(value.dtype)
+
+
 #: Ops that torchax lacks, or that need a symbolic dimension where torchax asks for a number.
 _OWN: Final[dict[str, Callable[..., Any]]] = {
     "aten.sym_size.int": lambda value, dimension: value.shape[dimension],
     "aten.sym_numel.default": lambda value: value.size,
+    **dict.fromkeys(("aten.sign.default", "aten.sgn.default"), _sign),
     # torch.export has checked assertions on sizes.
     **dict.fromkeys(
         (
