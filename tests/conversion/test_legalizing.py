@@ -121,6 +121,21 @@ def test_attributes_that_anybody_may_put_on_ops_stay_or_are_said_to_be_lost() ->
     assert 'add %arg0, %arg0 {mhlo.sharding = "{replicated}"}' in str(vt.deserialize(artifact))
 
 
+def test_a_fusion_is_inlined() -> None:
+    artifact = vt.serialize("""func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "mhlo.fusion"(%a) <{fusion_kind = #mhlo<fusion_kind kLoop>}> ({
+      ^bb0(%b: tensor<2xf32>):
+        %1 = mhlo.add %b, %b : tensor<2xf32>
+        mhlo.return %1 : tensor<2xf32>
+      }) : (tensor<2xf32>) -> tensor<2xf32>
+      return %0 : tensor<2xf32>
+    }""")
+    assert [each.message for each in artifact.findings] == [
+        "mhlo.fusion was inlined",
+        "mhlo.add was rewritten to StableHLO",
+    ]
+
+
 def test_notes_say_what_is_left() -> None:
     artifact = vt.serialize("""func.func @main(%a: tensor<?xf32>, %b: tensor<2xf32>) -> tensor<2xf32> {
       %unused = arith.addf %b, %b : tensor<2xf32>

@@ -79,6 +79,7 @@ def serialize(
     importer: str | None = None,
     import_timeout: float | None = None,
     import_memory: int | None = None,
+    verify: bool | None = None,
     trusted: bool = False,
 ) -> Artifact:
     """Write a program as a portable artifact.
@@ -112,6 +113,8 @@ def serialize(
             torchax where it can be imported, and the other one for what the first refuses.
         import_timeout: For a program of torch.export, the time limit of torch-mlir in seconds, by default 600.
         import_memory: For a program of torch.export, the memory limit of torch-mlir in bytes, by default 8 GiB.
+        verify: For a framework's program, whether what it computes is compared with what the framework computes: on
+            the example inputs in it, or on random ones. By default that is done where it has example inputs.
         trusted: Whether MLIR may parse an artifact or bytecode directly in this process. Otherwise a child process
             parses it first, because damaged bytes can crash the parser. Artifacts serialized by this process are
             trusted.
@@ -153,6 +156,7 @@ def serialize(
         "importer": importer,
         "import_timeout": import_timeout,
         "import_memory": import_memory,
+        "verify": verify,
     }
     if source.kind in FRONTENDS or any(option is not None for option in importing.values()):
         artifact = export_model(

@@ -32,8 +32,10 @@ class Frontend:
 #: The exporter for each kind of framework program. A new kind needs a new line here, and one in `formats.source` or a
 #: signature in `formats.recognition`.
 FRONTENDS: Final[dict[Kind, Frontend]] = {
-    Kind.TORCH_EXPORT: Frontend("torch", "open_model", options=("importer", "import_timeout", "import_memory")),
-    Kind.SAVED_MODEL: Frontend("tensorflow", "open_saved_model", options=("signature", "batch_size")),
+    Kind.TORCH_EXPORT: Frontend(
+        "torch", "open_model", options=("importer", "import_timeout", "import_memory", "verify")
+    ),
+    Kind.SAVED_MODEL: Frontend("tensorflow", "open_saved_model", options=("signature", "batch_size", "verify")),
     Kind.JAX_LOWERED: Frontend("jax_functions", "open_lowered"),
 }
 
@@ -49,6 +51,7 @@ def export_model(
     importer: str | None = None,
     import_timeout: float | None = None,
     import_memory: int | None = None,
+    verify: bool | None = None,
     **options: Unpack[ExportOptions],
 ) -> ExportedModel:
     """Export a framework's program, with names for the arguments of its ``main``.
@@ -64,7 +67,7 @@ def export_model(
             f"cannot be chosen; `vhlo constants externalize` replaces the constants of an artifact by arguments"
         )
     own: dict[str, Any] = {"signature": signature, "batch_size": batch_size, "importer": importer}
-    own |= {"import_timeout": import_timeout, "import_memory": import_memory}
+    own |= {"import_timeout": import_timeout, "import_memory": import_memory, "verify": verify}
     given = {option: value for option, value in own.items() if value is not None}
     for option in given:
         if option not in FRONTENDS[kind].options:

@@ -53,6 +53,12 @@ from vhlo_tools.files import identify
     metavar="GIB",
     help="Of a torch.export file, the memory limit of torch-mlir; by default 8.",
 )
+@click.option(
+    "--verify/--no-verify",
+    default=None,
+    help="Of a framework's program, whether its results are compared with the framework's, on the example inputs in it "
+    "or on random ones; by default where it has example inputs.",
+)
 @click.option("--strip-debug-info", is_flag=True, help="Omit source locations.")
 @options.provider_option
 @options.trusted_option

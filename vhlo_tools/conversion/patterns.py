@@ -91,6 +91,7 @@ class _Replaced:
     without: Sequence[str]  # names of the attributes that are lost
     cloned: bool = False  # the ops in ``made`` were erased with ``parent``, which was replaced by a copy
     has_results: bool = True
+    has_body: bool = False  # regions with ops, which stand in the place of the op if nothing was built for it
 
 
 class _Driver:
@@ -133,7 +134,14 @@ class _Driver:
         without += [name for name in _left_out(rewriter) if name not in without]
         location, parent = source_of(op.location), op.operation.parent
         replaced = _Replaced(
-            op, str(op.name), location, parent, rewriter.made, without, has_results=bool(len(op.results))
+            op,
+            str(op.name),
+            location,
+            parent,
+            rewriter.made,
+            without,
+            has_results=bool(len(op.results)),
+            has_body=any(len(region.blocks) for region in op.regions),
         )
         self._replaced.append(replaced)
         self._converted.update(rewriter.later)
@@ -145,16 +153,21 @@ class _Driver:
                 self._converted[result] = value
                 is_gone = False
         if is_gone:
-            self._forget(op)
+            self._forget(op, inlined=replaced.has_body and not rewriter.made)
             op.operation.erase()
             replaced.op = None
 
-    def _forget(self, op: Operation) -> None:
-        """Ops that were built within an op to be erased are the last ones that were built before it."""
+    def _forget(self, op: Operation, *, inlined: bool) -> None:
+        """Ops that were built within an op to be erased are the last ones that were built before it.
+
+        The end of a body that was inlined is not among its copies.
+        """
         for each in reversed(self._replaced[:-1] if len(op.regions) else ()):
             if not _is_within(each.parent, op):
                 break
             each.op, each.made, each.cloned = None, [], True
+            if inlined and each.name == "mhlo.return" and each.parent == op:
+                self._replaced = [other for other in self._replaced if other is not each]
 
     def finish(self, notes: Notes | None) -> None:
         gone = []
@@ -228,7 +241,7 @@ def _became(replaced: _Replaced, kept: set[int]) -> str:
     if replaced.cloned:
         return "was rewritten to StableHLO"
     if not replaced.made:
-        return "was replaced by its operand"
+        return "was inlined" if replaced.has_body else "was replaced by its operand"
     made = [str(op.name) for op in replaced.made if id(op) in kept]
     names = dict.fromkeys(made)
     if not names:

@@ -9,7 +9,10 @@ from contextlib import suppress
 from dataclasses import field
 from datetime import date
 from os import PathLike
+from time import monotonic
 from typing import Any, Final, Literal
+
+import numpy as np
 
 from vhlo_tools.artifact import Artifact, JaxContainer
 from vhlo_tools.errors import InvalidProgramError, UnsupportedFeatureError
@@ -25,6 +28,7 @@ from vhlo_tools.integrations.jax_functions import (
     is_array,
     with_weights,
 )
+from vhlo_tools.integrations.proof import verified
 from vhlo_tools.records import dataclass
 from vhlo_tools.spec import Release
 from vhlo_tools.version import Version
@@ -105,6 +109,7 @@ def export(
     platforms: Sequence[str] | None = None,
     disabled_checks: Sequence[Any] = (),
     vjp_order: int = 0,
+    verify: bool | None = None,
     as_of: date | None = None,
     provider: str | None = None,
 ) -> Callable[..., JaxProgram]:
@@ -128,6 +133,8 @@ def export(
         platforms: The platforms to lower it for, by default the one that jax runs on.
         disabled_checks: The ``jax.export.DisabledSafetyCheck`` to omit.
         vjp_order: The number of derivatives in a jax.export file.
+        verify: Whether results on the arguments, random ones for ``jax.ShapeDtypeStruct``, are compared with those of
+            JAX. By default they are not, for JAX compiles the function then, which costs more than the export.
         as_of: The day from which windows in ``target`` count back, by default today.
         provider: The bindings that define ``current``, ``WEEK_4`` and similar targets.
 
@@ -148,8 +155,11 @@ def export(
     options = _JaxOptions(fn, *numbers, names, platforms, tuple(disabled_checks))
 
     def exporter(*args: Any, **kwargs: Any) -> JaxProgram:
-        hoisted = weights == "arguments"
-        model, direct = _export_call(options, args, kwargs, version, provider, hoisted=hoisted)
+        hoisted, started = weights == "arguments", monotonic()
+        model, direct, call = _export_call(options, args, kwargs, version, provider, hoisted=hoisted)
+        if verify:
+            refusal = None if not platforms or "cpu" in platforms else f"it is for {', '.join(platforms)}"
+            model = verified(model, "JAX", call.compute, call.examples, verify=True, started=started, reason=refusal)
 
         def exported() -> Any:
             if direct is not None:
@@ -226,11 +236,11 @@ def _export_call(
     provider: str | None,
     *,
     hoisted: bool,
-) -> tuple[ExportedModel, Any]:
+) -> tuple[ExportedModel, Any, _Call]:
     """Export for the arguments of a call (pytrees); ``version`` is ``None`` for the one that jax writes.
 
     ``hoisted`` makes arrays over which the function closes arguments. Also returns the ``jax.export.Exported``, unless
-    it is not of the function itself, but of a function of its arrays.
+    it is not of the function itself, but of a function of its arrays; and the call.
     """
     import jax
 
@@ -261,7 +271,42 @@ def _export_call(
     held = {name: weights[name] for name in found if name in weights}
     outputs = tuple(each.name or f"output{at}" for at, each in enumerate(program.results))
     model = ExportedModel(artifact, tuple(found[: len(found) - len(held)]), outputs, held)
-    return model, exported if direct else None
+    call = _Call(options.fn if direct else function.function, given, sorted(kept), tuple(model.weights.values()))
+    return model, exported if direct else None, call
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A function with the arguments of a call, for a comparison of its results."""
+
+    function: Callable[..., Any]
+    given: tuple[tuple[Any, ...], Mapping[str, Any]]
+    kept: Sequence[int]  # the indices of the flattened arguments that ``main`` takes
+    weights: Sequence[Any]  # the values of the last of these
+
+    @property
+    def examples(self) -> list[Any] | None:
+        """The inputs of ``main``; ``None`` if some are shapes alone."""
+        import jax
+
+        leaves = jax.tree_util.tree_leaves(self.given)
+        found = [leaves[at] for at in self.kept[: len(self.kept) - len(self.weights)]]
+        return None if any(isinstance(each, jax.ShapeDtypeStruct) for each in found) else list(map(np.asarray, found))
+
+    def compute(self, inputs: Sequence[Any]) -> list[Any]:
+        """Call the function with other inputs of ``main``; copies, for they may be donated."""
+        import jax
+        import jax.numpy as jnp
+
+        leaves, tree = jax.tree_util.tree_flatten(self.given)
+        leaves = [
+            jnp.zeros(each.shape, each.dtype) if isinstance(each, jax.ShapeDtypeStruct) else each for each in leaves
+        ]
+        for at, value in zip(self.kept, [*inputs, *self.weights], strict=True):
+            leaves[at] = jnp.array(value, copy=True)
+        args, kwargs = jax.tree_util.tree_unflatten(tree, leaves)
+        results = jax.jit(lambda: self.function(*args, **kwargs))()
+        return [np.asarray(each) for each in jax.tree_util.tree_leaves(results)]
 
 
 def _jitted_as_called(options: _JaxOptions) -> Any:

@@ -13,14 +13,16 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 from vhlo_tools.artifact import Artifact
-from vhlo_tools.errors import InvalidInputError, InvalidProgramError
+from vhlo_tools.errors import InvalidInputError, InvalidProgramError, UnsupportedFeatureError
 from vhlo_tools.findings import Finding, SourceLocation
 from vhlo_tools.integrations.exported_model import ExportedModel, fixed_shapes, joined, serialize_module, unique
 from vhlo_tools.integrations.extras import require_extra
+from vhlo_tools.integrations.proof import verified
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
@@ -99,6 +101,7 @@ def export(
     batch_size: int | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
     name: str | None = None,
+    verify: bool | None = None,
     **options: Unpack[ExportOptions],
 ) -> ExportedModel:
     """Export a Keras 3 model in inference mode.
@@ -112,12 +115,15 @@ def export(
         batch_size: The size of the first dimension of inputs that leave it open, as most models do.
         shapes: The shapes of inputs that leave other dimensions open, by name.
         name: The name of the model in messages, by default its own name.
+        verify: Whether results on the example inputs, or without them on random inputs, are compared with those of
+            Keras; by default where the examples are arrays, and a note among the findings says why it was not done.
         options: See :class:`vhlo_tools.program.ExportOptions`.
 
     Raises:
         MissingExtraError: If Keras or its backend is not installed.
         InvalidInputError: If the shape of an input remains open, or ``shapes`` names an input that does not exist.
-        InvalidProgramError: If the model does not declare its inputs, or the backend cannot trace it.
+        InvalidProgramError: If the model does not declare its inputs, the backend cannot trace it, or the program does
+            not compute what Keras does.
         UnsupportedFeatureError: If it contains something that no artifact can represent.
         DowngradeError: If it needs a feature newer than the target.
         UnknownTargetError: If the target is unknown, or a version that the library cannot write.
@@ -125,8 +131,13 @@ def export(
     require_extra("keras", _PURPOSE, "keras")
     import keras
 
+    started = monotonic()
     name = name or str(model.name)
     arguments, inputs, arguments_of_model = _inputs(keras, model, example_inputs, batch_size, shapes or {}, name)
+    if strings := [each for each, argument in zip(inputs, arguments, strict=True) if argument.dtype == "string"]:
+        raise UnsupportedFeatureError(
+            f"{name} cannot be written as a portable artifact", _strings(keras, model, strings, name)
+        )
     _build(keras, model, arguments_of_model(arguments), name)
     variables = list(model.weights)
     # Copies, because the model may be trained further; of the tensors, for a variable of TensorFlow would warn.
@@ -143,10 +154,8 @@ def export(
         # Variables that are not weights, such as the state of a random generator, have no effect in inference.
         groups = (model.trainable_variables, model.non_trainable_variables)
         states = [[inside.get(id(each), each.value) for each in group] for group in groups]
-        parameters = inspect.signature(model.call).parameters.values()
-        told = any(each.name == "training" or each.kind is each.VAR_KEYWORD for each in parameters)
         given = arguments_of_model(tensors[: len(inputs)])
-        result, _ = model.stateless_call(*states, *given, **({"training": False} if told else {}))
+        result, _ = model.stateless_call(*states, *given, **_in_inference(model))
         leaves = keras.tree.flatten_with_path(result)
         outputs[:] = unique(joined((tuple(map(str, path)) for path, _ in leaves), "output"))
         return tuple(leaf for _, leaf in leaves)
@@ -159,7 +168,41 @@ def export(
         artifact = _BACKENDS[backend](flat, arguments, writing)
     artifact = artifact.with_findings([*draws, *artifact.findings])
     exported = ExportedModel.named(artifact, inputs, tuple(outputs), values)
-    return exported if weights == "arguments" else exported.bound()
+    exported = exported if weights == "arguments" else exported.bound()
+
+    def compute(tensors: Sequence[Any]) -> list[Any]:
+        given = arguments_of_model([keras.ops.convert_to_tensor(each) for each in tensors])
+        results = keras.tree.flatten(model(*given, **_in_inference(model)))
+        return [keras.ops.convert_to_numpy(keras.ops.stop_gradient(each)) for each in results]
+
+    examples = _examples(keras, example_inputs, arguments[: len(inputs)])
+    return verified(exported, "Keras", compute, examples, verify=verify, started=started)
+
+
+def _in_inference(model: Any) -> dict[str, bool]:
+    parameters = inspect.signature(model.call).parameters.values()
+    is_told = any(each.name == "training" or each.kind is each.VAR_KEYWORD for each in parameters)
+    return {"training": False} if is_told else {}
+
+
+def _examples(keras: Any, examples: Sequence[Any], arguments: Sequence[_Argument]) -> list[Any] | None:
+    """Return the example inputs as arrays, in the types of the program, if all of them are."""
+    leaves = keras.tree.flatten(list(examples))
+    if (
+        not leaves
+        or not all(hasattr(each, "__array__") for each in leaves)
+        or any(map(keras.utils.is_keras_tensor, leaves))
+    ):
+        return None
+    found = [
+        keras.ops.convert_to_numpy(keras.ops.convert_to_tensor(each, dtype=argument.dtype))
+        for each, argument in zip(leaves, arguments, strict=True)
+    ]
+    return (
+        found
+        if all(tuple(each.shape) == argument.shape for each, argument in zip(found, arguments, strict=True))
+        else None
+    )
 
 
 def _inputs(
@@ -206,6 +249,29 @@ def _inputs(
     return found, named, packed
 
 
+def _strings(keras: Any, model: Any, inputs: Sequence[str], name: str) -> list[Finding]:
+    """Return a finding for each input of strings, with the layers that take strings."""
+    layers = [each for each in getattr(model, "layers", ()) if not isinstance(each, keras.layers.InputLayer)]
+    taking = [
+        f"{layer.name} ({type(layer).__name__})"
+        for layer in layers
+        if any(each.dtype == "string" for each in keras.tree.flatten(getattr(layer, "input", [])))
+    ]
+    users = f": {', '.join(taking)} takes it" if taking else ""
+    kind, remedy = type(model).__name__, "compute numbers of the strings outside of the model"
+    return [
+        Finding(
+            "keras_type",
+            "error",
+            "type",
+            f"the input {each} of {name} is a tensor of strings, which StableHLO does not support{users}",
+            op=taking[0].rpartition("(")[2].rstrip(")") if taking else kind,
+            remedy=remedy,
+        )
+        for each in inputs
+    ]
+
+
 def _build(keras: Any, model: Any, inputs: Sequence[Any], name: str) -> None:
     """Make a model create its weights, if it is not built yet."""
     if model.built:
@@ -242,7 +308,9 @@ def _through_tensorflow(flat: _Flat, arguments: Sequence[_Argument], writing: An
 
     specs = [tf.TensorSpec(each.shape, each.dtype) for each in arguments]
     # The tensors that it captures beside its arguments are not weights.
-    return tensorflow.export(tf.function(flat, autograph=False), *specs, weights="constants", **writing).artifact
+    return tensorflow.export(
+        tf.function(flat, autograph=False), *specs, weights="constants", verify=False, **writing
+    ).artifact
 
 
 def _through_torch(flat: _Flat, arguments: Sequence[_Argument], writing: Any) -> Artifact:
@@ -260,7 +328,8 @@ def _through_torch(flat: _Flat, arguments: Sequence[_Argument], writing: Any) ->
 
     examples = [keras.ops.zeros(each.shape, each.dtype) for each in arguments]
     with torch.no_grad():
-        return export_module(Flat(), examples, weights="constants", **writing).artifact
+        # Its results are compared on the inputs of the model, which these zeros are not.
+        return export_module(Flat(), examples, weights="constants", verify=False, **writing).artifact
 
 
 _BACKENDS: Final[dict[str, Callable[[_Flat, Sequence[_Argument], Any], Artifact]]] = {

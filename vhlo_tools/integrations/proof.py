@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from vhlo_tools.errors import InvalidProgramError
+from vhlo_tools.errors import EngineError, InvalidProgramError
 from vhlo_tools.findings import Finding
 
 if TYPE_CHECKING:
     import numpy as np
 
     from vhlo_tools.artifact import Artifact
+    from vhlo_tools.integrations.exported_model import ExportedModel
 
     Array = np.ndarray[Any, Any]
 
@@ -31,6 +35,92 @@ def unproven(framework: str, reason: str) -> Finding:
     return Finding("unproven", "note", "op", message, remedy="compare the results on inputs of your own (vt.run)")
 
 
+def verified(
+    model: ExportedModel,
+    framework: str,
+    compute: Callable[[Sequence[Array]], Sequence[Array]],
+    examples: Sequence[Array] | None,
+    *,
+    verify: bool | None,
+    started: float,
+    reason: str | None = None,
+) -> ExportedModel:
+    """Compare what a model computes with what its framework does; raise ``ProofError`` if they differ.
+
+    ``compute`` takes the inputs of ``main`` without the weights, and returns what ``main`` does. Without ``examples``,
+    inputs are drawn if ``verify`` is set, and otherwise nothing is done. ``started`` is when the export was;
+    ``reason`` is one for which results of this program may differ.
+    """
+    if verify is False or (verify is None and examples is None):
+        return model
+    seconds = max(LEAST_SECONDS, monotonic() - started)
+    if any(each.feature == "random_state" for each in model.findings):
+        reason = "it draws random numbers"
+    reason = reason or _compared(model, framework, compute, examples, seconds)
+    if reason is None:
+        return model
+    if verify:
+        raise InvalidProgramError(f"{model.artifact.name} cannot be compared with what {framework} computes: {reason}")
+    findings = [*model.findings, unproven(framework, reason)]
+    return replace(model, artifact=model.artifact.with_findings(findings))
+
+
+def _compared(
+    model: ExportedModel,
+    framework: str,
+    compute: Callable[[Sequence[Array]], Sequence[Array]],
+    examples: Sequence[Array] | None,
+    seconds: float,
+) -> str | None:
+    """Return why results cannot be compared."""
+    try:
+        inputs = _drawn(model) if examples is None else examples
+        # Of the inputs themselves, which may be donated.
+        found = results_of(model.artifact, [*inputs, *model.weights.values()], seconds)
+    except EngineError as error:
+        return str(error)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            expected = compute(inputs)
+    except Exception as error:
+        first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+        return f"{framework} raises {type(error).__name__}: {first}"
+    names = model.outputs or [f"output{number}" for number in range(len(found))]
+    said = next(differences(found, expected, names, coarsest(model.artifact)), None)
+    if said is not None:
+        raise ProofError(
+            f"the program of {model.artifact.name} does not compute what {framework} does: {said} "
+            f"(verify=False, --no-verify exports it as it is)"
+        )
+    return None
+
+
+def _drawn(model: ExportedModel) -> Sequence[Array]:
+    from vhlo_tools.execution import choose_executable
+    from vhlo_tools.program import load_program
+    from vhlo_tools.verification import Drawing, draw_inputs
+
+    program = load_program(model.artifact, name=model.artifact.name, trusted=True)
+    return draw_inputs(choose_executable(program), Drawing())[: len(model.inputs)]
+
+
+def coarsest(artifact: Artifact) -> float:
+    """Return the precision of the coarsest type of floats in a program."""
+    types = artifact.inventory().types
+    return max((eps for kind, eps in _PRECISIONS.items() if any(each.startswith(kind) for each in types)), default=0.0)
+
+
+#: By the beginnings of the names of types in VHLO.
+_PRECISIONS: Final = {
+    "vhlo.f4E": 0.5,
+    "vhlo.f6E": 0.25,
+    "vhlo.f8E": 0.25,
+    "vhlo.bf16": 2.0**-7,
+    "vhlo.f16": 2.0**-10,
+}
+
+
 def results_of(artifact: Artifact, inputs: Sequence[Any], seconds: float) -> tuple[Any, ...]:
     """Run an artifact on the engine that suits it."""
     from vhlo_tools.execution import choose_executable
@@ -40,14 +130,19 @@ def results_of(artifact: Artifact, inputs: Sequence[Any], seconds: float) -> tup
     return choose_executable(program, timeout=seconds).run(inputs, timeout=seconds)
 
 
-def differences(found: Sequence[Any], expected: Sequence[Any], names: Sequence[str]) -> Iterator[str]:
-    """Yield how results differ by more than their precision explains: ``output0[3] is 2.0, expected 1.0``."""
+def differences(
+    found: Sequence[Any], expected: Sequence[Any], names: Sequence[str], precision: float = 0.0
+) -> Iterator[str]:
+    """Yield how results differ by more than their precision explains: ``output0[3] is 2.0, expected 1.0``.
+
+    ``precision`` is that of the steps, if it is less than that of the results.
+    """
     for name, one, other in zip(names, found, expected, strict=True):
-        if (said := difference(one, other)) is not None:
+        if (said := difference(one, other, precision)) is not None:
             yield f"{name}{said}"
 
 
-def difference(found: Array, expected: Array) -> str | None:
+def difference(found: Array, expected: Array, precision: float = 0.0) -> str | None:
     """Return how an array differs; ``None`` if it does not by more than its precision explains. All NaNs are equal."""
     import numpy as np
     from ml_dtypes import finfo
@@ -59,7 +154,7 @@ def difference(found: Array, expected: Array) -> str | None:
     one, other = np.asarray(found), np.asarray(expected)
     is_inexact = one.dtype.kind in "fc" or "float" in one.dtype.name
     if is_inexact:
-        precision = float(finfo(one.dtype).eps) * _UNITS
+        precision = max(precision, float(finfo(one.dtype).eps)) * _UNITS  # type: ignore[no-untyped-call]
         wide = np.complex128 if one.dtype.kind == "c" else np.float64
         one, other = one.astype(wide), other.astype(wide)
         finite = np.abs(other[np.isfinite(other)])

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 from vhlo_tools.artifact import Artifact
@@ -25,9 +26,12 @@ from vhlo_tools.integrations.exported_model import (
     serialize_module,
     unique,
 )
+from vhlo_tools.integrations.proof import verified
 from vhlo_tools.integrations.tensorflow_graphs import (
     FunctionGraphs,
+    branches_of_other_shapes,
     explained_refusal,
+    growing_arrays,
     owner_of,
     variable_names,
     with_user_locations,
@@ -58,6 +62,7 @@ def export(
     platform: str = "CPU",
     name: str | None = None,
     owner: Any = None,
+    verify: bool | None = None,
     **options: Unpack[ExportOptions],
 ) -> ExportedModel:
     """Export a TensorFlow function.
@@ -73,18 +78,23 @@ def export(
         platform: The platform that XLA compiles for; few programs depend on it.
         name: The name of the function in messages, by default its own name.
         owner: The object whose attributes name variables, by default the object whose method the function is.
+        verify: Whether results on ``arguments``, or on random inputs where they are no arrays, are compared with
+            TensorFlow's; by default where all are arrays, and a note among the findings says why it was not done.
+            Variables keep their values.
         options: See :class:`vhlo_tools.program.ExportOptions`.
 
     Raises:
         MissingExtraError: If TensorFlow is not installed.
         InvalidInputError: If the shape of an input remains open, ``shapes`` names an input that does not exist, or
             variables that the function assigns to are to become constants.
-        InvalidProgramError: If TensorFlow cannot trace or compile the function.
+        InvalidProgramError: If TensorFlow cannot trace or compile the function, or the program does not compute what
+            TensorFlow does.
         UnsupportedFeatureError: If it contains an op or a type that XLA lacks or that no artifact can represent.
         DowngradeError: If it needs a feature newer than the target.
         UnknownTargetError: If the target is unknown, or a version that the library cannot write.
     """
     tf = import_tensorflow("exporting a TensorFlow function")
+    started = monotonic()
     name = name or str(getattr(function, "__name__", None) or getattr(function, "name", None) or "the function")
     traced = _traced(tf, function, arguments, name)
     call = _SignatureCall.of(tf, traced, name)
@@ -114,19 +124,49 @@ def export(
     graphs = FunctionGraphs(concrete)
     variables = (*traced.variables, *concrete.variables)
     known = variable_names(tf, owner_of(function) if owner is None else owner, variables)
-    captured = _captured(concrete, graphs, variables, known, (*call.inputs, *call.outputs), name)
+    captured, held = _captured(concrete, graphs, variables, known, (*call.inputs, *call.outputs), name)
+    growing = list(growing_arrays(tf, graphs))
+    if lost := [each for each in growing if each.level == "error"]:
+        raise UnsupportedFeatureError(f"{name} cannot be written as a portable artifact", lost)
     text = _compiled(compiled, specs, platform, graphs, name)
-    artifact = serialize_module(text, target, name=name, **options)
-    artifact = artifact.with_findings([*graphs.random_ops(), *artifact.findings])
+    try:
+        artifact = serialize_module(text, target, name=name, **options)
+    except InvalidProgramError as error:
+        if findings := list(branches_of_other_shapes(graphs)):
+            raise UnsupportedFeatureError(f"{name} cannot be written as a portable artifact", findings) from error
+        raise
+    artifact = artifact.with_findings([*graphs.random_ops(), *growing, *artifact.findings])
     updated = _updated(artifact, call, list(captured), name)
-    if weights == "arguments":
-        return ExportedModel.named(artifact, call.inputs, (*call.outputs, *updated), captured)
-    if updated:
+    if weights == "constants" and updated:
         raise InvalidInputError(
             f"{name} assigns to {', '.join(updated)}, which cannot be constants: "
             "export its weights as arguments (--weights)"
         )
-    return ExportedModel.named(artifact, call.inputs, call.outputs, captured).bound()
+    model = ExportedModel.named(artifact, call.inputs, (*call.outputs, *updated), captured)
+    model = model if weights == "arguments" else model.bound()
+
+    def compute(inputs: Sequence[Any]) -> list[Any]:
+        positional, keywords = call.filled(tf, [tf.constant(each) for each in inputs])
+        try:
+            results = [each for each in tf.nest.flatten(traced(*positional, **keywords)) if each is not None]
+            return [each.numpy() for each in (*results, *(held[each] for each in updated))]
+        finally:
+            for each in updated:
+                held[each].assign(captured[each])
+
+    examples = _examples(tf, arguments, specs)
+    reason = graphs.ambiguous()
+    return verified(model, "TensorFlow", compute, examples, verify=verify, started=started, reason=reason)
+
+
+def _examples(tf: Any, arguments: Sequence[Any], specs: Sequence[Any]) -> list[Any] | None:
+    """Return the arguments as arrays, if all of them are."""
+    leaves = [leaf for leaf in tf.nest.flatten(arguments) if hasattr(leaf, "shape") and hasattr(leaf, "dtype")]
+    if not leaves or len(leaves) != len(specs) or any(isinstance(leaf, tf.TypeSpec) for leaf in leaves):
+        return None
+    found = [leaf.numpy() if isinstance(leaf, tf.Tensor | tf.Variable) else leaf for leaf in leaves]
+    fits = all(tuple(each.shape) == tuple(spec.shape) for each, spec in zip(found, specs, strict=True))
+    return found if fits else None
 
 
 def export_saved_model(
@@ -139,6 +179,7 @@ def export_saved_model(
     shapes: Mapping[str, Sequence[int]] | None = None,
     platform: str = "CPU",
     name: str | None = None,
+    verify: bool | None = None,
     **options: Unpack[ExportOptions],
 ) -> ExportedModel:
     """Export a signature of a SavedModel. Loading a SavedModel runs its ops: load only trusted ones.
@@ -152,6 +193,7 @@ def export_saved_model(
         shapes: The shapes of inputs that leave other dimensions open, by name.
         platform: The platform that XLA compiles for.
         name: The name of the SavedModel in messages, by default its path.
+        verify: Whether results on random inputs are compared with TensorFlow's; by default they are not.
         options: See :class:`vhlo_tools.program.ExportOptions`.
 
     Raises:
@@ -180,6 +222,7 @@ def export_saved_model(
         platform=platform,
         name=name,
         owner=loaded,
+        verify=verify,
         **options,
     )
 
@@ -296,10 +339,10 @@ def _captured(
     called: Mapping[int, str],
     taken: Sequence[str],
     name: str,
-) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the captured tensors and variables by name, in the order of the arguments."""
+) -> tuple[dict[str, np.ndarray[Any, Any]], dict[str, Any]]:
+    """Return the values that are captured by name, in the order of the arguments, and the variables among them."""
     variables = {id(each.handle): each for each in known}
-    names, values = [], []
+    names, values, held = [], [], []
     inside, outside = concrete.graph.inputs, concrete.captured_inputs
     for inner, tensor in zip(inside[len(inside) - len(outside) :], outside, strict=True):
         variable = variables.get(id(tensor))
@@ -320,7 +363,9 @@ def _captured(
             raise UnsupportedFeatureError(f"{name} cannot be written as a portable artifact", findings)
         names.append("captured" if variable is None else called[id(tensor)])
         values.append(tensor.numpy() if variable is None else variable.numpy())
-    return dict(zip(unique(names, taken), values, strict=True))
+        held.append(variable)
+    called_by = unique(names, taken)
+    return dict(zip(called_by, values, strict=True)), dict(zip(called_by, held, strict=True))
 
 
 def _updated(artifact: Artifact, call: _SignatureCall, weights: Sequence[str], name: str) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from vhlo_tools.findings import Finding, SourceLocation
+from vhlo_tools.findings import Finding, Level, SourceLocation
 
 # Graphs of a TensorFlow function: source lines of its ops, and the ops that draw random numbers
 #
@@ -23,6 +23,7 @@ _NO_KERNEL: Final = re.compile(r"No registered '(?P<op>\w+)' OpKernel .*?(?=No r
 _NOT_CONSTANT: Final = re.compile(
     r"Input (?P<input>\d+) to node `(?P<node>[^`]+)` with op (?P<op>\w+) must be a compile-time constant"
 )
+_NODE: Final = re.compile(r"\{\{node (?P<node>[^}]+/[^}]+)\}\}")
 _FRAME: Final = re.compile(r"File \"(?P<file>[^\"]+)\", line (?P<line>\d+), in ")
 
 _NAME: Final = re.compile(r'^(?P<alias>#loc\d*) = loc\("(?P<name>[^"\\]*)"\)$', re.MULTILINE)
@@ -39,6 +40,17 @@ _SEEDED_BY_VARIABLE: Final = (
     *("NonDeterministicInts", "RngReadAndSkip", "RngSkip", "StatefulRandomBinomial", "StatefulStandardNormalV2"),
     *("StatefulTruncatedNormal", "StatefulUniform", "StatefulUniformFullInt", "StatefulUniformInt"),
 )
+#: Ops that take the seed as an input; which numbers follow from it depends on the device.
+_SEEDED_BY_INPUT: Final = (
+    "StatelessMultinomial",
+    "StatelessParam",
+    "StatelessRandom",
+    "StatelessShuffle",
+    "StatelessTrunc",
+)
+#: Ops whose results are only known up to signs.
+_SEVERAL_RESULTS: Final = ("Eig", "Qr", "SelfAdjointEigV2", "Svd", "XlaSelfAdjointEig", "XlaSvd")
+_BRANCHES: Final = ("Case", "If", "StatelessCase", "StatelessIf")
 _STATELESS: Final = "use an op that takes its seed, such as tf.random.stateless_normal, with the seed as an input"
 
 
@@ -75,6 +87,43 @@ class FunctionGraphs:
                     if operand is tensor:
                         yield from self.users(inner)
 
+    def makers(self, tensor: Any) -> Iterator[Any]:
+        """Yield the ops that make the lists which a tensor may be, through calls, loops and branches."""
+        pending, seen = [tensor], set[int]()
+        while pending:
+            tensor = pending.pop()
+            if id(tensor) in seen:
+                continue
+            seen.add(id(tensor))
+            op, called = tensor.op, list(_called(tensor.op))
+            if op.type == "TensorListReserve":
+                yield op
+            elif op.type in ("While", "StatelessWhile"):
+                pending.append(op.inputs[tensor.value_index])
+            elif called:
+                pending += (graph.outputs[tensor.value_index] for graph in called)
+            elif op.type == "Placeholder":
+                pending += self._given(tensor)
+            elif op.type in ("Identity", "TensorListSetItem"):
+                pending.append(op.inputs[0])
+
+    def _given(self, tensor: Any) -> Iterator[Any]:
+        """Yield what calls give for an input of a graph."""
+        for op in self.ops():
+            for graph in _called(op):
+                number = next((at for at, each in enumerate(graph.inputs) if each is tensor), None)
+                if number is not None:
+                    # A branch does not have the condition.
+                    yield op.inputs[number + len(op.inputs) - len(graph.inputs)]
+
+    def ambiguous(self) -> str | None:
+        """Return why correct results may differ from TensorFlow's."""
+        found = {op.type for op in self.ops() if op.type in _SEVERAL_RESULTS or op.type.startswith(_SEEDED_BY_INPUT)}
+        drawn = sorted(each for each in found if each.startswith(_SEEDED_BY_INPUT))
+        if drawn:
+            return f"{', '.join(drawn)} may draw by another algorithm on each device"
+        return f"{', '.join(sorted(found))} has several correct results" if found else None
+
     def random_ops(self) -> Iterator[Finding]:
         """Yield a finding for each line that draws random numbers from a state."""
         drawn: dict[tuple[str, SourceLocation | None], int] = defaultdict(int)
@@ -97,10 +146,49 @@ class FunctionGraphs:
             yield Finding("random_state", "warning", "op", message, kind, place, remedy=remedy, count=count)
 
 
+def growing_arrays(tf: Any, graphs: FunctionGraphs) -> Iterator[Finding]:
+    """Yield a finding for each line that writes a ``tf.TensorArray`` which grows: XLA keeps its first size.
+
+    TensorFlow's compiler makes no file that shows it, and writes beyond the size go to the last element, or nowhere.
+    """
+    found: dict[tuple[str, SourceLocation | None, int], bool] = {}
+    for op in graphs.ops():
+        if op.type == "TensorListSetItem" and op.get_attr("resize_if_index_out_of_bounds"):
+            index = tf.get_static_value(op.inputs[1])
+            for made in graphs.makers(op.inputs[0]):
+                size = tf.get_static_value(made.inputs[1])
+                if size is not None and (index is None or index >= size):
+                    key = op.type, _user_place(op), int(size)
+                    found[key] = found.get(key, False) or not size or index is not None
+    for (kind, place, size), is_lost in found.items():
+        why = "is lost" if is_lost else f"beyond element {size - 1} is lost"
+        message = f"a TensorArray that grows keeps its first size, {size}, in a program: what is written to it {why}"
+        remedy = "make it with the size that it needs: tf.TensorArray(dtype, size=...)"
+        level: Level = "error" if is_lost else "warning"
+        yield Finding("tensorflow_op", level, "op", message, kind, place, remedy=remedy)
+
+
+def branches_of_other_shapes(graphs: FunctionGraphs) -> Iterator[Finding]:
+    """Yield a finding for each line that chooses between results that differ in more than one dimension.
+
+    XLA writes them with several bounds, and the ops of StableHLO for one.
+    """
+    found: dict[tuple[str, SourceLocation | None], str] = {}
+    for op in graphs.ops():
+        for shape in (each.shape for each in op.outputs if op.type in _BRANCHES):
+            if shape.rank is not None and shape.as_list().count(None) > 1:
+                sizes = ", ".join("?" if each is None else str(each) for each in shape.as_list())
+                found.setdefault((op.type, _user_place(op)), sizes)
+    for (kind, place), sizes in found.items():
+        message = f"the branches of {kind} return tensors of different shapes, ({sizes}) in common"
+        remedy = "let all branches return the same shape, or make the condition a Python value"
+        yield Finding("tensorflow_op", "error", "op", message, kind, place, remedy=remedy)
+
+
 def explained_refusal(message: str, graphs: FunctionGraphs) -> Iterator[Finding]:
     """Yield a finding for each op that XLA refuses to compile, by TensorFlow's error message."""
-    for op, place in dict.fromkeys(_without_kernel(message, graphs)):
-        message, remedy = f"{op} is an op that XLA cannot compile", "move it out of the exported function"
+    for op, place, node in dict.fromkeys(_without_kernel(message, graphs)):
+        message, remedy = f"{op}{node} is an op that XLA cannot compile", "move it out of the exported function"
         yield Finding("tensorflow_op", "error", "op", message, op, place, remedy=remedy)
     for match in _NOT_CONSTANT.finditer(message):
         message = (
@@ -112,16 +200,18 @@ def explained_refusal(message: str, graphs: FunctionGraphs) -> Iterator[Finding]
         yield Finding("tensorflow_op", "error", "op", message, match["op"], place, remedy=remedy)
 
 
-def _without_kernel(message: str, graphs: FunctionGraphs) -> Iterator[tuple[str, SourceLocation | None]]:
+def _without_kernel(message: str, graphs: FunctionGraphs) -> Iterator[tuple[str, SourceLocation | None, str]]:
+    """Yield an op with its line, or, where none is the user's, with its name, which has that of its layer."""
     for match in _NO_KERNEL.finditer(message):
         places = {_user_place(op) for op in graphs.ops() if op.type == match["op"]}
         known: list[SourceLocation | None] = sorted((place for place in places if place is not None), key=str)
         # TensorFlow's message leaves out the beginning of paths. Its last frame is the innermost in the user's code.
         frames = list(_FRAME.finditer(match[0]))
+        node = "" if known else next((f" ({each['node']})" for each in _NODE.finditer(match[0])), "")
         if not known and frames:
             known = [SourceLocation(frames[-1]["file"], int(frames[-1]["line"]))]
         for place in known or [None]:
-            yield match["op"], place
+            yield match["op"], place, node
 
 
 def with_user_locations(text: str, graphs: FunctionGraphs) -> str:

@@ -65,6 +65,7 @@ class ImportOptions(TypedDict):
     importer: str | None
     import_timeout: float | None
     import_memory: int | None
+    verify: bool | None
 
 
 class CheckOptions(LoadOptions, WriteOptions, total=False):

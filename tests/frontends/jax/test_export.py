@@ -14,6 +14,7 @@ import pytest
 
 import vhlo_tools as vt
 from vhlo_tools.files import decode_jax_export, read_signature
+from vhlo_tools.integrations import proof
 from vhlo_tools.integrations.jax import JaxProgram, export
 
 X = np.arange(4, dtype=np.float32)
@@ -138,3 +139,27 @@ def test_what_is_nearly_a_program_is_refused_with_the_call_that_makes_one(given:
     with pytest.raises(vt.InvalidProgramError) as caught:
         vt.serialize(given)
     assert str(caught.value).endswith(advice)
+
+
+@pytest.mark.parametrize("weights", ["constants", "arguments"])
+def test_results_are_compared_with_those_of_jax_on_request(weights: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = jnp.arange(4.0)
+
+    def step(params: dict[str, Any], batch: Any, unused: Any) -> Any:
+        return {"w": params["w"] - batch.mean() * table, "key": jax.random.normal(jax.random.key(0), (2,))}
+
+    params, batch = {"w": jnp.ones(4), "name": "step"}, jnp.ones(8)
+    model = export(step, weights=weights, donate_argnums=0, verify=True)(params, batch, batch)
+    assert not params["w"].is_deleted()
+    assert model.artifact.findings == ()
+    spec = jax.ShapeDtypeStruct((8,), jnp.float32)
+    del params["name"]
+    assert export(step, weights=weights, verify=True)(params, spec, spec).outputs == model.outputs
+    monkeypatch.setattr(proof, "results_of", lambda *_: [np.full(2, 3, np.float32)])
+    with pytest.raises(
+        vt.InvalidProgramError, match=r"sin does not compute what JAX does: result\[0\] is 3.0, expected"
+    ):
+        export(jnp.sin, weights=weights, verify=True)(jnp.zeros(2))
+    assert export(jnp.sin, weights=weights)(jnp.zeros(2)).inputs == ("x",)
+    with pytest.raises(vt.InvalidProgramError, match="cannot be compared with what JAX computes: it is for tpu"):
+        export(jnp.sin, weights=weights, platforms=["tpu"], verify=True)(batch)

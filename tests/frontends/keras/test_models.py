@@ -218,6 +218,39 @@ def test_random_numbers_in_inference_are_a_finding(weights: Any) -> None:
     assert np.array_equal(first, second)
 
 
+@pytest.mark.parametrize("weights", ["constants", "arguments"])
+def test_results_are_compared_with_those_of_keras(weights: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, x = mlp()
+    assert export(model, x, weights=weights).findings == ()
+    assert export(model, batch_size=2, weights=weights, verify=True).findings == ()
+    # A model that computes something else than what was traced.
+    calls = []
+    call = type(model).__call__
+    monkeypatch.setattr(
+        type(model), "__call__", lambda self, *args, **kwargs: calls.append(1) or call(self, *args, **kwargs) + 1
+    )
+    export(model, batch_size=2, weights=weights)
+    assert not calls
+    export(model, x, weights=weights, verify=False)
+    assert not calls
+    for inputs, options in [((x,), {}), ((), {"batch_size": 2, "verify": True})]:
+        with pytest.raises(vt.VhloToolsError, match=r"does not compute what Keras does: output0\[0, 0\] is") as caught:
+            export(model, *inputs, weights=weights, **options)
+        assert type(caught.value).__name__ == "ProofError"
+
+
+def test_strings_are_refused_with_the_layer_that_takes_them() -> None:
+    text = layers.Input([2], dtype="string", name="text")
+    model = keras.Model(text, layers.Lambda(lambda each: each, name="hashed")(text), name="model")
+    with pytest.raises(vt.UnsupportedFeatureError) as caught:
+        export(model, batch_size=2)
+    (finding,) = caught.value.findings
+    assert finding.op == "Lambda"
+    assert finding.message == (
+        "the input text of model is a tensor of strings, which StableHLO does not support: hashed (Lambda) takes it"
+    )
+
+
 def test_random_numbers_of_training_alone_are_no_finding() -> None:
     x = layers.Input((4,), name="x")
     model = keras.Model(x, layers.GaussianNoise(0.5)(layers.Dropout(0.5)(x)))

@@ -74,6 +74,82 @@ def test_shapes_that_depend_on_values(function: Callable[..., Any], op: str) -> 
     assert finding.location.file.endswith("test_refusals.py")
 
 
+def test_branches_whose_shapes_differ_in_several_dimensions() -> None:
+    with pytest.raises(vt.UnsupportedFeatureError) as caught:
+        export(tf.image.rot90, tf.TensorSpec([4, 3, 3]), tf.TensorSpec([], tf.int32), name="f")
+    (finding,) = caught.value.findings
+    assert finding.op == "StatelessIf"
+    assert "of StatelessIf return tensors of different shapes, (?, ?, 3) in common" in finding.message
+    # One function for all quarters of a square.
+    assert export(tf.image.rot90, tf.TensorSpec([4, 4, 3]), tf.TensorSpec([], tf.int32)).outputs == ("output0",)
+
+    def turned(image: tf.Tensor, quarters: tf.Tensor) -> tf.Tensor:
+        return tf.image.rot90(image, quarters)
+
+    with pytest.raises(vt.UnsupportedFeatureError) as caught:
+        export(turned, tf.TensorSpec([4, 3, 3]), tf.TensorSpec([], tf.int32))
+    assert caught.value.findings[0].location == vt.SourceLocation(__file__, turned.__code__.co_firstlineno + 1)
+
+
+def written(x: tf.Tensor, size: int, count: Any, *, grows: bool = True) -> tf.Tensor:
+    array = tf.TensorArray(tf.float32, size=size, dynamic_size=grows, element_shape=[])
+    loop = tf.while_loop(lambda i, _: i < count, lambda i, array: (i + 1, array.write(i, x[i] * 2)), (0, array))
+    return loop[1].stack()
+
+
+def listed(x: tf.Tensor) -> tf.Tensor:
+    array = tf.TensorArray(tf.float32, size=3, dynamic_size=True)
+    for number in range(4):
+        array = array.write(number, x[number])
+    return array.stack()
+
+
+@pytest.mark.parametrize(
+    ("function", "size"),
+    [
+        (lambda x: written(x, 0, 4), 0),
+        (lambda x: written(x, 0, tf.cast(x[3], tf.int32)), 0),
+        (lambda x: tf.cond(x[0] > 0, lambda: written(x, 0, 2), lambda: x[:2]), 0),
+        (listed, 3),
+    ],
+)
+def test_arrays_that_grow(function: Callable[..., Any], size: int, tmp_path: Path) -> None:
+    def check(caught: pytest.ExceptionInfo[vt.UnsupportedFeatureError], *, lines: bool) -> None:
+        (finding,) = caught.value.findings
+        assert (finding.op, finding.level) == ("TensorListSetItem", "error")
+        assert f"a TensorArray that grows keeps its first size, {size}" in finding.message
+        assert (finding.location is not None and finding.location.file == __file__) == lines
+
+    with pytest.raises(vt.UnsupportedFeatureError) as caught:
+        export(function, VECTOR, name="f")
+    check(caught, lines=True)
+    tf.saved_model.save(tf.Module(), str(tmp_path), signatures=tf.function(function, input_signature=[VECTOR]))
+    with pytest.raises(vt.UnsupportedFeatureError) as caught:
+        export_saved_model(tmp_path)
+    check(caught, lines=False)
+
+
+def test_arrays_that_may_grow() -> None:
+    model = export(lambda x: written(x, 4, tf.cast(x[3], tf.int32)), VECTOR)
+    (finding,) = model.findings
+    assert (finding.level, finding.op) == ("warning", "TensorListSetItem")
+    assert "what is written to it beyond element 3 is lost" in finding.message
+    x = np.array([1, 2, 3, 4], np.float32)
+    assert vt.run(model.artifact, [x])[0].tolist() == [2, 4, 6, 8]
+    assert export(lambda x: written(x, 4, 4, grows=False), VECTOR).findings == ()
+
+
+def test_ops_of_a_saved_model_have_the_name_of_their_layer(tmp_path: Path) -> None:
+    @tf.function(input_signature=[VECTOR])
+    def function(x: tf.Tensor) -> tf.Tensor:
+        with tf.name_scope("hashing"):
+            return tf.strings.to_hash_bucket_fast(tf.strings.as_string(x, name="text"), 3)
+
+    tf.saved_model.save(tf.Module(), str(tmp_path), signatures=function)
+    with pytest.raises(vt.UnsupportedFeatureError, match=r"AsString \(hashing/text\) is an op that XLA cannot compile"):
+        export_saved_model(tmp_path)
+
+
 def test_what_is_captured_and_is_no_variable() -> None:
     values = tf.lookup.KeyValueTensorInitializer(tf.constant([1, 2]), tf.constant([3, 4]))
     table = tf.lookup.StaticHashTable(values, -1)

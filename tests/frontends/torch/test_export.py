@@ -205,8 +205,24 @@ class Fails(nn.Module):
                 return x if x.sum() > 0 else -x
             case "inverse":
                 return torch.linalg.inv(x.outer(x))
+            case "unique":
+                return torch.unique(x)
+            case "loop":
+                while x.sum() < 10:
+                    x = x + 1
+                return x
             case "number":
                 return x, 4
+            case "text":
+                return {"x": x, "kind": "text"}
+            case "item":
+                return x, x.sum().item()
+            case "object":
+                return {"x": x, "by": Increment}
+            case "bag":
+                return torch.nn.functional.embedding_bag(x.long(), torch.ones(5, 3), torch.tensor([0, 1]))
+            case "quantized":
+                return torch.quantize_per_tensor(x, 0.1, 0, torch.quint8)
             case "complex":
                 return x * self.weight
             case "random":
@@ -225,10 +241,10 @@ MLIR, AX = r"torch-mlir cannot convert Fails to StableHLO: ", r"torchax cannot c
     [
         ("torch-mlir", "lgamma", MLIR + r"aten\.lgamma at .*test_export.py:\d+$"),
         ("torch-mlir", "cumprod", MLIR + r"aten\.cumprod$"),
-        ("torch-mlir", "nonzero", MLIR + r"aten\.index\.Tensor returns a shape that depends on values$"),
+        ("torch-mlir", "nonzero", MLIR + r"aten\.index\.Tensor at .*\.py:\d+ returns a shape that depends on values$"),
         ("torch-mlir", "cond", r"torch-mlir cannot import Fails: NotImplementedError: Higher-order operation 'cond'"),
         ("torch-mlir", "complex", r"aten\.mul\.Tensor at .*\(only floating-point or integer datatype .* supported\)$"),
-        ("torchax", "nonzero", AX + r"aten\.index\.Tensor returns a shape that depends on values$"),
+        ("torchax", "nonzero", AX + r"aten\.index\.Tensor at .*\.py:\d+ returns a shape that depends on values$"),
         ("torchax", "random", AX + r"aten\.rand\.default at .*test_export.py:\d+ \(it draws random numbers: pass"),
         (
             "torchax",
@@ -237,10 +253,25 @@ MLIR, AX = r"torch-mlir cannot convert Fails to StableHLO: ", r"torchax cannot c
         ),
         ("auto", "airy", AX + r"aten\.special_airy_ai.*; " + MLIR + r"aten\.special_airy_ai"),
         ("auto", "nonzero", AX + r".*depends on values; " + MLIR + r".*depends on values$"),
-        ("auto", "branch", r"torch\.export cannot export Fails: "),
+        ("auto", "unique", AX + r"aten\._unique2\.default at .*test_export.py:\d+ returns a shape that depends"),
+        ("auto", "branch", r"Fails: GuardOnData.*: Could not guard .* at .*test_export.py:\d+ \(.*torch\.cond choose"),
+        ("auto", "loop", r"Fails: GuardOnData.*: Could not guard .* at .*test_export.py:\d+ \(.*torch\.while_loop rep"),
+        ("torchax", "bag", AX + r"aten\._embedding_bag\S* at .*\.py:\d+ \(torchax needs the values of its operands\)$"),
+        ("torch-mlir", "quantized", r"torch-mlir cannot import Fails: it has no tensors of torch\.quint8$"),
         ("auto", "inverse", r"^Fails has a side effect that no artifact can represent: aten\._linalg_check_errors\S+$"),
-        ("auto", "number", r"^Fails returns output1, which is not a tensor: expected tensors and None$"),
-        ("auto", "wrong", r"torch\.export cannot export Fails: ZeroDivisionError: no way$"),
+        (
+            "auto",
+            "number",
+            r"^Fails returns output1, the int 4, which is not a tensor \(torch\.tensor\(4\) is one\): expe",
+        ),
+        ("auto", "text", r"^Fails returns kind, the str 'text', which is not a tensor: expected tensors and None$"),
+        ("auto", "item", r"^Fails returns output1, a float that is only known at run time \(a tensor can have it\)"),
+        (
+            "auto",
+            "object",
+            r"Fails: RuntimeError: Found <class '\w+'> in output, which is not .* register a pytree for it$",
+        ),
+        ("auto", "wrong", r"torch\.export cannot export Fails: ZeroDivisionError: no way at .*test_export\.py:\d+$"),
     ],
 )
 def test_what_cannot_be_exported(importer: Any, what: str, message: str, capfd: pytest.CaptureFixture[str]) -> None:
@@ -320,3 +351,15 @@ def test_tensors_of_narrow_floats_are_inputs(name: str) -> None:
 def test_a_module_is_refused_with_the_call_that_makes_a_program() -> None:
     with pytest.raises(vt.InvalidProgramError, match=r"; pass torch.export.export\(module, \(x,\)\)$"):
         vt.serialize(nn.Linear(2, 2))
+
+
+@both_importers
+def test_the_sign_of_a_nan_is_zero(importer: Any) -> None:
+    class Signs(nn.Module):
+        def forward(self, x: torch.Tensor) -> Any:
+            return torch.sign(x), torch.sgn(x), torch.sign(x > 0), torch.sign(x.nan_to_num().int())
+
+    x = torch.tensor([float("nan"), -2.0, 0.0, 3.0])
+    results = run_on_xla(bytes(export(Signs(), (x,), importer=importer).artifact), [x.numpy()])
+    for result, expected in zip(results, Signs()(x), strict=True):
+        np.testing.assert_array_equal(result, expected.numpy())

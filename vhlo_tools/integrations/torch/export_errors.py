@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import re
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from functools import cache
 from itertools import pairwise
+from operator import getitem
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -257,12 +259,26 @@ def _made_by(value: Any, name: str) -> Any:
 
 #: An op that torch-mlir does not know is a ``torch.operator`` with the name as an attribute.
 _OPERATOR: Final = re.compile(r'name = "torch\.([\w.]+)"')
+_OWN: Final = str(Path(__file__).parents[2])
+#: Files whose lines are not the user's: of packages, and of Python.
+_FRAMEWORKS: Final = re.compile(
+    r"-packages/(?:jax|jaxlib|keras|torch|torch_mlir|torchax)/|"
+    rf"^{re.escape(str(Path(traceback.__file__).parent))}/(?!(?:site|dist)-packages/)"
+)
+#: What torch says of its own symbols, and links to discussions.
+_NOISE: Final = re.compile(r" +\((?:unhinted|Size-like symbols): .*| See https?://.*")
+_ADVICE: Final = re.compile("To fix the error|Suggested fixes|[Cc]onsider using ")
+_NO_ADVICE: Final = re.compile(r"Caused by|For more|\(These|The following call")
+_VALUES: Final = (
+    "what is run may not depend on the values of tensors: torch.where and torch.cond choose by them, torch.while_loop "
+    "repeats, and torch._check states what a size is"
+)
 _OP: Final = re.compile(r"'torch\.((?:aten|prims|prim|runtime|quantized|torchvision)\.[\w.]+)'")
 
 
 @contextmanager
 def explained(what: str) -> Iterator[None]:
-    """Convert errors of torch to InvalidProgramError with the first line of the message, without the pages that follow.
+    """Convert errors of torch to InvalidProgramError: the first line of the message, the user's line, and advice.
 
     Deprecation warnings of torch about itself are suppressed, because they do not concern the caller.
     """
@@ -276,9 +292,46 @@ def explained(what: str) -> Iterator[None]:
     except (MemoryError, OSError, InvalidProgramError):
         raise
     except Exception as error:
-        said = first_words(str(error))
-        reason = f"{type(error).__name__}: {said}" if said else type(error).__name__
-        raise InvalidProgramError(f"{what}: {reason}") from error
+        raise InvalidProgramError(f"{what}: {reason_of(error)}") from error
+
+
+def reason_of(error: Exception) -> str:
+    """Return what an error of torch says, in one line, with the user's line and the advice that follows it."""
+    import torch
+
+    text = str(error)
+    if isinstance(error, KeyError) and error.args and isinstance(error.args[0], torch.dtype):
+        return f"it has no tensors of {error.args[0]}"
+    said = _NOISE.sub("", first_words(text)).rstrip(".")
+    reason = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    line = _line_of(error)
+    advice = [_advice(text)]
+    if type(error).__name__ == "GuardOnDataDependentSymNode":
+        advice.insert(0, _VALUES)
+    shown = "; ".join(filter(None, advice))
+    return f"{reason}{f' at {line}' if line else ''}{f' ({shown})' if shown else ''}"
+
+
+def _line_of(error: Exception) -> SourceLocation | None:
+    """Return the innermost line of the user in the frames that a message of torch lists, or in the traceback."""
+    listed = ((each["file"], int(each["line"])) for each in _FRAME.finditer(str(error)))
+    frames = ((frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__))
+    for found in (listed, frames):
+        outside = [each for each in found if not (each[0].startswith((_OWN, "<")) or _FRAMEWORKS.search(each[0]))]
+        if outside:
+            return SourceLocation(*outside[-1])
+    return None
+
+
+def _advice(text: str) -> str:
+    """Return the paragraph of a message that says what to do."""
+    lines: list[str] = []
+    for line in map(str.strip, text.splitlines()):
+        if lines and (not line or _NO_ADVICE.match(line)):
+            break
+        if lines or _ADVICE.match(line):
+            lines.append(line)
+    return " ".join(lines).rstrip(".")
 
 
 @contextmanager
@@ -303,7 +356,8 @@ def data_dependent(program: torch.export.ExportedProgram) -> str | None:
     for node in program.graph.nodes:
         value = node.meta.get("val")
         if isinstance(value, torch.Tensor) and any(free_unbacked_symbols(size) for size in value.shape):
-            return str(node.target)
+            # One of several results of an op.
+            return described(node.args[0] if node.target is getitem else node)
     return None
 
 

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.errors import InvalidProgramError
-from vhlo_tools.integrations.torch.export_errors import described, first_words, user_line
+from vhlo_tools.integrations.torch.export_errors import described, user_line
 from vhlo_tools.integrations.torch.jax_repairs import JAX_REPAIRS
 from vhlo_tools.records import dataclass
 
@@ -192,8 +192,11 @@ class GraphEvaluator:
         except InvalidProgramError:
             raise
         except Exception as error:
-            said = first_words(str(error))
-            reason = f"{type(error).__name__}: {said}" if said else type(error).__name__
+            import jax
+
+            values = (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError)
+            needs = isinstance(error, (*values, jax.errors.TracerIntegerConversionError))
+            reason = "torchax needs the values of its operands" if needs else "torchax does not have this form of it"
             raise self._refusal(node, reason) from error
         return self._checked(node, node.meta.get("val"), found)
 
@@ -300,10 +303,20 @@ _PYTHON: Final[dict[str, Callable[..., Any]]] = {
 }
 
 
+def _sign(value: Any) -> Any:
+    """The sign of a NaN is 0 in torch, and NaN in JAX."""
+    import jax.numpy as jnp
+
+    if value.dtype.kind in "bc":
+        return value if value.dtype.kind == "b" else jnp.sign(value)
+    return (value > 0).astype(value.dtype) - (value < 0).astype(value.dtype)
+
+
 #: Ops that torchax lacks, or that need a symbolic dimension where torchax asks for a number.
 _OWN: Final[dict[str, Callable[..., Any]]] = {
     "aten.sym_size.int": lambda value, dimension: value.shape[dimension],
     "aten.sym_numel.default": lambda value: value.size,
+    **dict.fromkeys(("aten.sign.default", "aten.sgn.default"), _sign),
     # torch.export has checked assertions on sizes.
     **dict.fromkeys(
         (

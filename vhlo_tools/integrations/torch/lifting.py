@@ -169,9 +169,7 @@ class _Lifting:
             if isinstance(spec.arg, ConstantArgument) and spec.arg.value is None:
                 continue
             if not isinstance(spec.arg, TensorArgument):
-                raise InvalidProgramError(
-                    f"{self.name} returns {name}, which is not a tensor: expected tensors and None"
-                )
+                raise InvalidProgramError(f"{self.name} returns {name}, {_kind(spec.arg)}: expected tensors and None")
             results[name] = OutputSpec(OutputKind.USER_OUTPUT, spec.arg, None)
             ordered.append(values[id(spec)])
         output.args = (tuple(ordered),)
@@ -181,3 +179,16 @@ class _Lifting:
         persistent = spec.target in self.program.state_dict
         value: torch.Tensor = (self.program.state_dict if persistent else self.program.constants)[spec.target]
         return value
+
+
+def _kind(argument: Any) -> str:
+    """Describe what a program returns that is not a tensor."""
+    from torch.export.graph_signature import ConstantArgument
+
+    if not isinstance(argument, ConstantArgument):
+        kinds = {"SymIntArgument": "an int", "SymFloatArgument": "a float", "SymBoolArgument": "a bool"}
+        kind = kinds.get(type(argument).__name__, "an object")
+        return f"{kind} that is only known at run time (a tensor can have it)" if kind != "an object" else kind
+    kind, shown = type(argument.value).__name__, repr(argument.value)
+    advice = f" (torch.tensor({shown}) is one)" if isinstance(argument.value, bool | int | float) else ""
+    return f"the {kind} {shown if len(shown) < 40 else shown[:40] + '...'}, which is not a tensor{advice}"

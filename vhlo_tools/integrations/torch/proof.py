@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -14,7 +15,7 @@ from vhlo_tools.artifact import Artifact
 from vhlo_tools.errors import EngineError, InvalidProgramError
 from vhlo_tools.findings import Finding
 from vhlo_tools.integrations.exported_model import serialize_module
-from vhlo_tools.integrations.proof import ProofError, difference, differences, results_of
+from vhlo_tools.integrations.proof import ProofError, coarsest, difference, differences, results_of
 from vhlo_tools.integrations.torch.export_errors import described, first_words, user_line
 from vhlo_tools.integrations.torch.graphs import as_numpy
 
@@ -108,14 +109,17 @@ def prove(
     ``again`` lifts the program anew, to seek the op from which on it differs.
     """
     try:
-        inputs, expected = eager_results(program, model, *examples)
+        # What torch says of itself is not of the caller.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            inputs, expected = eager_results(program, model, *examples)
     except Exception as error:
         return f"torch raises {type(error).__name__}: {first_words(str(error))}"
     try:
         found = results_of(model.artifact, [*inputs, *model.weights.values()], seconds)
     except EngineError as error:
         return str(error)
-    said = next(differences(found, expected, model.outputs), None)
+    said = next(differences(found, expected, model.outputs, coarsest(model.artifact)), None)
     if said is None:
         return None
     place = None
@@ -140,7 +144,7 @@ def _first_wrong(
         imported = importer.import_program(_until(lifted, node), str(node), limits)
         artifact = imported if isinstance(imported, Artifact) else serialize_module(imported, "current", name=str(node))
         (found,) = results_of(artifact, values, max(1.0, deadline - monotonic()))
-        return difference(found, nodes[node]) is not None
+        return difference(found, nodes[node], coarsest(artifact)) is not None
 
     low, high = -1, len(tensors) - 1
     while high - low > 1 and monotonic() < deadline:
@@ -160,7 +164,7 @@ def _values_of(lifted: Lifted, values: Sequence[Any]) -> dict[Node, Any]:
     kept: dict[Node, Any] = {}
     size = 0
 
-    class Kept(torch.fx.Interpreter):
+    class Kept(torch.fx.Interpreter):  # type: ignore[misc]
         def run_node(self, n: Node) -> Any:
             nonlocal size
             value = super().run_node(n)
@@ -182,7 +186,7 @@ def _as_tensor(array: Any) -> torch.Tensor:
     import torch
 
     kind = getattr(torch, array.dtype.name, None)
-    if (array.dtype.kind != "V" and array.dtype.name in ("bfloat16",)) or "float8" in array.dtype.name:
+    if array.dtype.name == "bfloat16" or "float8" in array.dtype.name:
         bits = {1: np.uint8, 2: np.int16}[array.dtype.itemsize]
         return torch.from_numpy(np.array(array).view(bits)).view(kind)
     return torch.from_numpy(np.array(array))
