@@ -1,10 +1,10 @@
 """Run the tests of integrations with their real packages: `frontends.py [NAME ...]`, by default all.
 
-Each name has an environment of its own, `.venv-NAME` in the checkout, with nothing in it but this package, the
-extras and pytest. `torch-newest` is the newest torch that pip resolves, with torch-mlir. Keras is tested in each environment of a framework, with that framework as its backend. `scale` is
-what work on very many files needs: tables, clusters, remote stores; what signs manifests is tested there too. The
-engine `iree` is tested in the environment of JAX, on whose primitives it is tried. `pages` opens pages in Chromium,
-which `scripts/find_chromium.py` finds or installs.
+Each name has an environment of its own, `.venv-NAME` in the checkout, with nothing in it but this package, the extras
+and pytest. `torch-newest` is the newest torch that pip resolves, with torch-mlir. Keras is tested in each environment
+of a framework, with that framework as its backend. `scale` is what work on very many files needs: tables, clusters,
+remote stores; what signs manifests is tested there too. The engine `iree` is tested in the environment of JAX, on whose
+primitives it is tried. `pages` opens pages in Chromium, which `scripts/find_chromium.py` finds or installs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,12 @@ EXTRAS = {
     "pages": ("browser-test", "model-explorer", "notebook-test", "svg"),
 }
 #: The folders of tests of an environment, where they are not that of its name alone.
-FOLDERS = {"jax": ("jax", "iree"), NEWEST: ("torch_newest",), "pages": ("pages", "viewers"), "scale": ("scale", "signing")}
+FOLDERS = {
+    "jax": ("jax", "iree"),
+    NEWEST: ("torch_newest",),
+    "pages": ("pages", "viewers"),
+    "scale": ("scale", "signing"),
+}
 
 
 def bootstrap(name: str) -> tuple[list[str], dict[str, str]]:

@@ -156,7 +156,9 @@ def test_results_are_compared_with_those_of_jax_on_request(weights: Any, monkeyp
     del params["name"]
     assert export(step, weights=weights, verify=True)(params, spec, spec).outputs == model.outputs
     monkeypatch.setattr(proof, "results_of", lambda *_: [np.full(2, 3, np.float32)])
-    with pytest.raises(vt.InvalidProgramError, match=r"sin does not compute what JAX does: result\[0\] is 3.0, expected"):
+    with pytest.raises(
+        vt.InvalidProgramError, match=r"sin does not compute what JAX does: result\[0\] is 3.0, expected"
+    ):
         export(jnp.sin, weights=weights, verify=True)(jnp.zeros(2))
     assert export(jnp.sin, weights=weights)(jnp.zeros(2)).inputs == ("x",)
     with pytest.raises(vt.InvalidProgramError, match="cannot be compared with what JAX computes: it is for tpu"):
