@@ -200,6 +200,11 @@ STEPS: Final[Sequence[Step]] = (
         )
     ),
     *_own_environment(
+        "torch-newest",
+        ("scripts/frontends.py", "torch-newest"),
+        (*_rooms("integrations"), "tests/frontends/torch_newest/*"),
+    ),
+    *_own_environment(
         "scale",
         ("scripts/frontends.py", "scale"),
         (*_STORES, *_rooms("releases"), "tests/frontends/scale/*"),

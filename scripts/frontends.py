@@ -1,10 +1,10 @@
 """Run the tests of integrations with their real packages: `frontends.py [NAME ...]`, by default all.
 
-Each name has an environment of its own, `.venv-NAME` in the checkout, with nothing in it but this package, the
-extras and pytest. Keras is tested in each environment of a framework, with that framework as its backend. `scale` is
-what work on very many files needs: tables, clusters, remote stores; what signs manifests is tested there too. The
-engine `iree` is tested in the environment of JAX, on whose primitives it is tried. `pages` opens pages in Chromium,
-which `scripts/find_chromium.py` finds or installs.
+Each name has an environment of its own, `.venv-NAME` in the checkout, with nothing in it but this package, the extras
+and pytest. `torch-newest` is the newest torch that pip resolves, with torch-mlir. Keras is tested in each environment
+of a framework, with that framework as its backend. `scale` is what work on very many files needs: tables, clusters,
+remote stores; what signs manifests is tested there too. The engine `iree` is tested in the environment of JAX, on whose
+primitives it is tried. `pages` opens pages in Chromium, which `scripts/find_chromium.py` finds or installs.
 """
 
 from __future__ import annotations
@@ -18,17 +18,25 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = Path("tests") / "frontends"
 FRAMEWORKS = ("jax", "torch", "tensorflow")
-NAMES = (*FRAMEWORKS, "scale", "pages")
+#: The newest release that pip resolves, with what does not bound it.
+NEWEST = "torch-newest"
+NAMES = (*FRAMEWORKS, NEWEST, "scale", "pages")
 #: The extras of an environment, beside pytest and, for a framework, Keras.
 EXTRAS = {
     "jax": ("jax", "jax-test", "iree", "iree-test"),
     "torch": ("torch", "torchax", "torch-test"),
     "tensorflow": ("tensorflow",),
+    NEWEST: ("torch",),
     "scale": ("distributed", "releases", "remote", "remote-test", "scale-test", "signing"),
     "pages": ("browser-test", "model-explorer", "notebook-test", "svg"),
 }
 #: The folders of tests of an environment, where they are not that of its name alone.
-FOLDERS = {"jax": ("jax", "iree"), "pages": ("pages", "viewers"), "scale": ("scale", "signing")}
+FOLDERS = {
+    "jax": ("jax", "iree"),
+    NEWEST: ("torch_newest",),
+    "pages": ("pages", "viewers"),
+    "scale": ("scale", "signing"),
+}
 
 
 def bootstrap(name: str) -> tuple[list[str], dict[str, str]]:
@@ -38,8 +46,10 @@ def bootstrap(name: str) -> tuple[list[str], dict[str, str]]:
     """
     keras = ("keras",) if name in FRAMEWORKS else ()
     extras = [word for extra in ("frontend-test", *EXTRAS[name], *keras) for word in ("--extra", extra)]
-    # As a URL, for pip takes a space to separate two files.
-    variables = {"PIP_CONSTRAINT": (ROOT / TESTS / "constraints.txt").as_uri(), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    variables = {"TF_CPP_MIN_LOG_LEVEL": "3"}
+    if name != NEWEST:
+        # As a URL, for pip takes a space to separate two files.
+        variables["PIP_CONSTRAINT"] = (ROOT / TESTS / "constraints.txt").as_uri()
     if keras:
         variables["KERAS_BACKEND"] = name
     command = [sys.executable, "-I", "scripts/bootstrap.py", "--venv", str(ROOT / f".venv-{name}"), *extras]

@@ -314,5 +314,6 @@ def _noted(provider: Provider, module: ModuleOp, dialect: str, notes: Notes) -> 
     yield bool(before)
     left = {str(op.name) for op in _ops_of(provider, module, dialect)} if before else set()
     for name, location, attributes in before:
-        if name not in left:
+        # The end of a region is not an op of its own, and that of an inlined one is gone.
+        if name not in left and (name != "mhlo.return" or attributes):
             notes.add_at(name, location, f"{name} was rewritten to StableHLO{lost(attributes)}")

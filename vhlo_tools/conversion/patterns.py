@@ -153,21 +153,16 @@ class _Driver:
                 self._converted[result] = value
                 is_gone = False
         if is_gone:
-            self._forget(op, inlined=replaced.has_body and not rewriter.made)
+            self._forget(op)
             op.operation.erase()
             replaced.op = None
 
-    def _forget(self, op: Operation, *, inlined: bool) -> None:
-        """Ops that were built within an op to be erased are the last ones that were built before it.
-
-        The end of a body that was inlined is not among its copies.
-        """
+    def _forget(self, op: Operation) -> None:
+        """Ops that were built within an op to be erased are the last ones that were built before it."""
         for each in reversed(self._replaced[:-1] if len(op.regions) else ()):
             if not _is_within(each.parent, op):
                 break
             each.op, each.made, each.cloned = None, [], True
-            if inlined and each.name == "mhlo.return" and each.parent == op:
-                self._replaced = [other for other in self._replaced if other is not each]
 
     def finish(self, notes: Notes | None) -> None:
         gone = []

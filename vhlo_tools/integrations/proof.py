@@ -137,13 +137,25 @@ def differences(
 
     ``precision`` is that of the steps, if it is less than that of the results.
     """
+    import numpy as np
+
+    floats = [np.abs(np.asarray(each).astype(np.complex128)) for each in expected if _is_inexact(each)]
+    # A result of nothing but rounding, such as a gradient that is zero, is as inexact as the numbers that cancel.
+    scale = max((float(each[np.isfinite(each)].max(initial=0.0)) for each in floats), default=0.0)
     for name, one, other in zip(names, found, expected, strict=True):
-        if (said := difference(one, other, precision)) is not None:
+        if (said := difference(one, other, precision, scale)) is not None:
             yield f"{name}{said}"
 
 
-def difference(found: Array, expected: Array, precision: float = 0.0) -> str | None:
-    """Return how an array differs; ``None`` if it does not by more than its precision explains. All NaNs are equal."""
+def _is_inexact(array: Array) -> bool:
+    return array.dtype.kind in "fc" or "float" in array.dtype.name
+
+
+def difference(found: Array, expected: Array, precision: float = 0.0, scale: float = 0.0) -> str | None:
+    """Return how an array differs; ``None`` if it does not by more than its precision explains. All NaNs are equal.
+
+    Numbers may also differ by the precision of numbers of the size ``scale``.
+    """
     import numpy as np
     from ml_dtypes import finfo
 
@@ -152,13 +164,12 @@ def difference(found: Array, expected: Array, precision: float = 0.0) -> str | N
     if not found.size:
         return None
     one, other = np.asarray(found), np.asarray(expected)
-    is_inexact = one.dtype.kind in "fc" or "float" in one.dtype.name
-    if is_inexact:
-        precision = max(precision, float(finfo(one.dtype).eps)) * _UNITS  # type: ignore[no-untyped-call]
+    if _is_inexact(one):
+        eps = max(precision, float(finfo(one.dtype).eps))  # type: ignore[no-untyped-call]
         wide = np.complex128 if one.dtype.kind == "c" else np.float64
         one, other = one.astype(wide), other.astype(wide)
         finite = np.abs(other[np.isfinite(other)])
-        allowed = min(precision, 0.25) * (float(finite.max()) if finite.size else 0.0)
+        allowed = max(min(eps * _UNITS, 0.25) * float(finite.max(initial=0.0)), eps * scale)
         with np.errstate(invalid="ignore"):
             same = (one == other) | (np.isnan(one) & np.isnan(other)) | (np.abs(one - other) <= allowed)
     else:

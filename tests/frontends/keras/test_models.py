@@ -224,18 +224,20 @@ def test_results_are_compared_with_those_of_keras(weights: Any, monkeypatch: pyt
     assert export(model, x, weights=weights).findings == ()
     assert export(model, batch_size=2, weights=weights, verify=True).findings == ()
     # A model that computes something else than what was traced.
-    calls = []
-    call = type(model).__call__
-    monkeypatch.setattr(
-        type(model), "__call__", lambda self, *args, **kwargs: calls.append(1) or call(self, *args, **kwargs) + 1
-    )
+    call, calls = type(model).__call__, []
+
+    def wrong(self: Any, *args: Any, **kwargs: Any) -> Any:
+        calls.append(args)
+        return call(self, *args, **kwargs) + 1
+
+    monkeypatch.setattr(type(model), "__call__", wrong)
     export(model, batch_size=2, weights=weights)
-    assert not calls
     export(model, x, weights=weights, verify=False)
     assert not calls
-    for inputs, options in [((x,), {}), ((), {"batch_size": 2, "verify": True})]:
+    options: list[tuple[tuple[Any, ...], Any]] = [((x,), {}), ((), {"batch_size": 2, "verify": True})]
+    for inputs, given in options:
         with pytest.raises(vt.VhloToolsError, match=r"does not compute what Keras does: output0\[0, 0\] is") as caught:
-            export(model, *inputs, weights=weights, **options)
+            export(model, *inputs, weights=weights, **given)
         assert type(caught.value).__name__ == "ProofError"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from importlib import import_module
@@ -312,11 +313,34 @@ def _sign(value: Any) -> Any:
     return (value > 0).astype(value.dtype) - (value < 0).astype(value.dtype)
 
 
+def _max_pool_backward(gradient: Any, value: Any, *others: Any) -> Any:
+    """Add each gradient where its maximum was: at an index into a plane, the last argument."""
+    import jax.numpy as jnp
+
+    planes = math.prod(value.shape[:-2])
+    flat, rows = jnp.zeros((planes, math.prod(value.shape[-2:])), gradient.dtype), jnp.arange(planes)[:, None]
+    return flat.at[rows, others[-1].reshape(planes, -1)].add(gradient.reshape(planes, -1)).reshape(value.shape)
+
+
+def _convolution_backward(gradient: Any, value: Any, kernel: Any, bias: Any, *others: Any) -> Any:
+    """Return the gradients of a convolution: of its operand, its kernel and its bias."""
+    import jax
+    import torch
+
+    own = import_module("torchax.ops.ops_registry").all_aten_ops
+    key = torch.ops.aten.convolution
+    forward = (own.get(key.default) or own[key]).func
+    _, backward = jax.vjp(lambda one, other: forward(one, other, None, *others[:-1]), value, kernel)
+    return (*backward(gradient), gradient.sum((0, *range(2, gradient.ndim))))
+
+
 #: Ops that torchax lacks, or that need a symbolic dimension where torchax asks for a number.
 _OWN: Final[dict[str, Callable[..., Any]]] = {
     "aten.sym_size.int": lambda value, dimension: value.shape[dimension],
     "aten.sym_numel.default": lambda value: value.size,
     **dict.fromkeys(("aten.sign.default", "aten.sgn.default"), _sign),
+    "aten.convolution_backward.default": _convolution_backward,
+    "aten.max_pool2d_with_indices_backward.default": _max_pool_backward,
     # torch.export has checked assertions on sizes.
     **dict.fromkeys(
         (
