@@ -59,7 +59,7 @@ def difference(found: Array, expected: Array) -> str | None:
     one, other = np.asarray(found), np.asarray(expected)
     is_inexact = one.dtype.kind in "fc" or "float" in one.dtype.name
     if is_inexact:
-        precision = float(finfo(one.dtype).eps) * _UNITS
+        precision = float(finfo(one.dtype).eps) * _UNITS  # type: ignore[no-untyped-call]
         wide = np.complex128 if one.dtype.kind == "c" else np.float64
         one, other = one.astype(wide), other.astype(wide)
         finite = np.abs(other[np.isfinite(other)])

@@ -16,7 +16,14 @@ import vhlo_tools as vt
 
 A = np.arange(6, dtype=np.float32).reshape(2, 3)
 B = np.array([[1, 2], [0, -1], [3, 0.5]], np.float32)
-RESULTS: tuple[Any, ...] = (A @ B, np.int8(5), B.astype(ml_dtypes.bfloat16), A > 2, np.array([1 - 2j, 3j], np.complex64), B.astype("i4"))
+RESULTS: tuple[Any, ...] = (
+    A @ B,
+    np.int8(5),
+    B.astype(ml_dtypes.bfloat16),
+    A > 2,
+    np.array([1 - 2j, 3j], np.complex64),
+    B.astype("i4"),
+)
 FIELDS = {
     "float32": ("F32", "f32s"),
     "int8": ("S8", "s8s"),

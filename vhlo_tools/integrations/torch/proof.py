@@ -160,7 +160,7 @@ def _values_of(lifted: Lifted, values: Sequence[Any]) -> dict[Node, Any]:
     kept: dict[Node, Any] = {}
     size = 0
 
-    class Kept(torch.fx.Interpreter):
+    class Kept(torch.fx.Interpreter):  # type: ignore[misc]
         def run_node(self, n: Node) -> Any:
             nonlocal size
             value = super().run_node(n)
