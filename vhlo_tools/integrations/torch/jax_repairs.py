@@ -339,8 +339,8 @@ def _sign(value: Any) -> Any:
     """Of a NaN it is 0."""
     import jax.numpy as jnp
 
-    if value.dtype == jnp.bool_:
-        return value
+    if value.dtype == jnp.bool_ or jnp.iscomplexobj(value):
+        return value if value.dtype == jnp.bool_ else _torchax("sgn")(value)
     return jnp.where(value != value, 0, jnp.sign(value))
 
 
