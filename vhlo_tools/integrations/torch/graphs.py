@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import copy
-import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from importlib import import_module
@@ -304,24 +303,6 @@ _PYTHON: Final[dict[str, Callable[..., Any]]] = {
 }
 
 
-def _sign(value: Any) -> Any:
-    """The sign of a NaN is 0 in torch, and NaN in JAX."""
-    import jax.numpy as jnp
-
-    if value.dtype.kind in "bc":
-        return value if value.dtype.kind == "b" else jnp.sign(value)
-    return (value > 0).astype(value.dtype) - (value < 0).astype(value.dtype)
-
-
-def _max_pool_backward(gradient: Any, value: Any, *others: Any) -> Any:
-    """Add each gradient where its maximum was: at an index into a plane, the last argument."""
-    import jax.numpy as jnp
-
-    planes = math.prod(value.shape[:-2])
-    flat, rows = jnp.zeros((planes, math.prod(value.shape[-2:])), gradient.dtype), jnp.arange(planes)[:, None]
-    return flat.at[rows, others[-1].reshape(planes, -1)].add(gradient.reshape(planes, -1)).reshape(value.shape)
-
-
 def _convolution_backward(gradient: Any, value: Any, kernel: Any, bias: Any, *others: Any) -> Any:
     """Return the gradients of a convolution: of its operand, its kernel and its bias."""
     import jax
@@ -338,9 +319,7 @@ def _convolution_backward(gradient: Any, value: Any, kernel: Any, bias: Any, *ot
 _OWN: Final[dict[str, Callable[..., Any]]] = {
     "aten.sym_size.int": lambda value, dimension: value.shape[dimension],
     "aten.sym_numel.default": lambda value: value.size,
-    **dict.fromkeys(("aten.sign.default", "aten.sgn.default"), _sign),
     "aten.convolution_backward.default": _convolution_backward,
-    "aten.max_pool2d_with_indices_backward.default": _max_pool_backward,
     # torch.export has checked assertions on sizes.
     **dict.fromkeys(
         (

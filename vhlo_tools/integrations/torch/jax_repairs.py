@@ -339,8 +339,8 @@ def _sign(value: Any) -> Any:
     """Of a NaN it is 0."""
     import jax.numpy as jnp
 
-    if value.dtype == jnp.bool_:
-        return value
+    if value.dtype == jnp.bool_ or jnp.iscomplexobj(value):
+        return value if value.dtype == jnp.bool_ else _torchax("sgn")(value)
     return jnp.where(value != value, 0, jnp.sign(value))
 
 
@@ -398,10 +398,10 @@ def _erfcx(value: Any) -> Any:
     return jnp.where(value > limit, series / (far * jnp.pi**0.5), jnp.exp(near * near) * jax.lax.erfc(near))
 
 
-def _log_ndtr(value: Any) -> Any:
+def _special(name: str, value: Any) -> Any:
     import jax
 
-    return jax.scipy.special.log_ndtr(value)
+    return getattr(jax.scipy.special, name)(value)
 
 
 def _solve(matrix: Any, given: Any, *, left: bool = True, check_errors: bool = False) -> Any:
@@ -470,7 +470,8 @@ JAX_REPAIRS: Final[dict[str, Callable[..., Any]]] = {
     **_named(_eigh, "_linalg_eigh.default"),
     **_named(_pinv, "linalg_pinv.atol_rtol_tensor", "linalg_pinv.atol_rtol_float"),
     **_named(_erfcx, "special_erfcx.default"),
-    **_named(_log_ndtr, "special_log_ndtr.default"),
+    **_named(_with(_special, "log_ndtr"), "special_log_ndtr.default"),
+    **_named(_with(_special, "i1"), "special_modified_bessel_i1.default"),
     **_named(_solve, "_linalg_solve_ex.default"),
     **_named(_det, "_linalg_det.default"),
     **_named(_angle, "angle.default"),

@@ -17,6 +17,7 @@ _FLOATS: Final = "it computes integers as floats, which hold fewer digits"
 REFUSED: Final[dict[str, tuple[tuple[str, str, str], ...]]] = {
     "torchax": (
         (r"aten\.avg_pool\dd\.", r"u?int\d+", _FLOATS),
+        (r"aten\.logcumsumexp\.", r"complex\d+", "it computes NaNs"),
         (r"aten\.linalg_ldl_factor_ex\.", r"complex\d+", "it computes another factor, or NaNs"),
     ),
     "torch-mlir": (
