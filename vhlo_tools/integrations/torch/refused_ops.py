@@ -21,7 +21,7 @@ REFUSED: Final[dict[str, tuple[tuple[str, str, str], ...]]] = {
         (r"aten\.linalg_ldl_factor_ex\.", r"complex\d+", "it computes another factor, or NaNs"),
     ),
     "torch-mlir": (
-        (r"aten\.abs\.", r"complex\d+", "it returns the real part"),
+        (r"aten\.(abs|\w*norm\w*)\.", r"complex\d+", "it takes the real part for the absolute value"),
         (r"aten\.logcumsumexp\.", r".*", "its exponentials overflow"),
     ),
 }
