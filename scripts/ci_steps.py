@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -199,10 +199,14 @@ STEPS: Final[Sequence[Step]] = (
             name, ("scripts/frontends.py", name), (*_PROGRAMS, *_rooms("files"), f"tests/frontends/{name}/*")
         )
     ),
-    *_own_environment(
-        "torch-newest",
-        ("scripts/frontends.py", "torch-newest"),
-        (*_rooms("integrations"), "tests/frontends/torch_newest/*"),
+    # Several gigabytes, as pip resolves torch: in full runs only.
+    *(
+        replace(step, full=True)
+        for step in _own_environment(
+            "torch-newest",
+            ("scripts/frontends.py", "torch-newest"),
+            (*_rooms("integrations"), "tests/frontends/torch_newest/*"),
+        )
     ),
     *_own_environment(
         "scale",
