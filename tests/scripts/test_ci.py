@@ -66,7 +66,8 @@ def test_a_file_beside_the_package_asks_for_nothing_but_the_turn() -> None:
 
 def test_what_runs_in_full_only_is_left_by_all_others_and_said() -> None:
     assert FULL
-    assert set(chosen(["vhlo_tools/execution/xla/workarounds.py"], None, 0)[1]) == FULL
+    changed = ["vhlo_tools/execution/xla/workarounds.py", "vhlo_tools/integrations/keras.py"]
+    assert set(chosen(changed, None, 0)[1]) >= {each for each in FULL if not each.endswith(": environment")}
     assert not chosen(["docs/ci.md"], None, 0)[1]
 
 
@@ -202,4 +203,4 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path, monkeypatch: pytest.
 
 def test_the_jobs_of_a_forge_are_the_steps() -> None:
     done = subprocess.run([ROOT / ".ci" / "run", "--list", "--full"], capture_output=True, text=True, check=True)
-    assert {*LONGER, *FULL} < set(json.loads(done.stdout))
+    assert {*LONGER, *(each for each in FULL if not each.endswith(": environment"))} < set(json.loads(done.stdout))
