@@ -97,11 +97,12 @@ def test_the_whole_is_what_jax_makes_of_it(partitioner: str, name: str, engine: 
     np.testing.assert_allclose(result, np.load(written / f"{partitioner} {name}.npy"), rtol=1e-6)
 
 
-def test_too_few_devices_are_told(written: Path) -> None:
-    with pytest.raises(
-        vt.EngineError, match="device 0 has no part of|the number of replicas and partitions that it was compiled for"
-    ):
-        vt.run(written / "shardy psum.mlir", [np.load(written / "x.npy")], engine="reference")
+def test_a_program_for_several_devices_runs_on_all_of_them(written: Path) -> None:
+    given = np.load(written / "x.npy")
+    for engine in ("auto", "reference", "xla"):
+        (found,) = vt.run(written / "shardy psum.mlir", [given], engine=engine)
+        ((expected,),) = vt.run_parallel(written / "shardy psum.mlir", [[given]])
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 def inner(text: str) -> str:

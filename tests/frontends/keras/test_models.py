@@ -221,8 +221,9 @@ def test_random_numbers_in_inference_are_a_finding(weights: Any) -> None:
 @pytest.mark.parametrize("weights", ["constants", "arguments"])
 def test_results_are_compared_with_those_of_keras(weights: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model, x = mlp()
-    assert export(model, x, weights=weights).findings == ()
-    assert export(model, batch_size=2, weights=weights, verify=True).findings == ()
+    for exported in (export(model, x, weights=weights), export(model, batch_size=2, weights=weights, verify=True)):
+        # With JAX, what CHLO says in one op is rewritten.
+        assert {each.feature for each in exported.findings} <= {"rewritten"}
     # A model that computes something else than what was traced.
     call, calls = type(model).__call__, []
 
