@@ -62,6 +62,12 @@ def test_the_caller_holds_the_file_once(program: Path, engine: str) -> None:
     assert int(ran.stdout) < 1.25 * program.stat().st_size
 
 
+def test_a_wrong_number_of_inputs_is_that_of_the_program(program: Path) -> None:
+    for inputs in ([], [[1], [2]]):
+        with pytest.raises(vt.InvalidInputError, match=rf"requires 1 inputs, got {len(inputs)}"):
+            vt.run(program, inputs)
+
+
 def test_the_manifest_of_the_file_counts(program: Path) -> None:
     vt.Manifest.of(program).save(manifest_place(program))
     data = bytearray(program.read_bytes())

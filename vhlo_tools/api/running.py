@@ -131,9 +131,12 @@ _LARGE: Final = 1 << 26
 
 
 def _without_constants(
-    program: ProgramSource, manifest: ManifestChoice, name: str | None
+    program: ProgramSource, number: int, manifest: ManifestChoice, name: str | None
 ) -> tuple[Artifact, list[Any]] | None:
-    """Return a program whose large constants are its last inputs, and their values; ``None`` if it has none."""
+    """Return a program whose large constants are its last inputs, and their values; ``None`` if it has none.
+
+    ``number`` is that of the inputs: messages about a wrong one count those of the program itself.
+    """
     source = identify(program, name)
     container = as_container(source)
     artifact = None if container is not None and len(container.platforms) > 1 else as_artifact(source)
@@ -148,6 +151,8 @@ def _without_constants(
         return found if found is not None and found.itemsize == tensor.size else None
 
     check_source(source, manifest).require()
+    if not any(each.name == "main" and len(each.arguments) == number for each in artifact.inventory().functions):
+        return None
     try:
         apart = externalize(artifact, min_size=_LARGE, function="main", wanted=lambda each: dtype(each) is not None)
     except InvalidInputError:
@@ -221,7 +226,7 @@ def run(
     inputs = _with_weights(program, inputs)
     if probe is not None and engine == "auto":
         engine = "reference"
-    apart = _without_constants(program, manifest, options.get("name"))
+    apart = _without_constants(program, len(inputs), manifest, options.get("name"))
     if apart is not None:
         program, inputs, manifest = apart[0], [*inputs, *apart[1]], False
     executable = load_executable(

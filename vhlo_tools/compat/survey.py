@@ -28,9 +28,11 @@ from vhlo_tools.findings import FindingKind, SourceLocation
 from vhlo_tools.records import dataclass
 from vhlo_tools.spec import (
     Constraint,
+    Feature,
     Specification,
     known_feature,
     known_specification,
+    known_verifiers,
     minimum_version,
     structures_in,
 )
@@ -73,9 +75,14 @@ class FeatureScan:
         found = [facts_of(self._file.op_name(index)) for index in range(len(self._file.dialects.ops))]
         return tuple(map(self._narrowed, found))
 
+    @cached_property
+    def _verifiers(self) -> tuple[Feature, ...]:
+        """Those about types that the tables have."""
+        return tuple(each for each in known_verifiers() if self._introductions.types_called(each.names))
+
     def _narrowed(self, facts: OpFacts) -> OpFacts:
         """The facts as far as the tables have what they are about."""
-        verifiers = tuple(each for each in facts.verifiers if self._introductions.types_called(each.names))
+        verifiers = tuple(each for each in facts.verifiers if each in self._verifiers)
         if verifiers:
             return replace(facts, verifiers=verifiers, look=True, about_operands=True)
         return replace(facts, verifiers=(), look=facts.look and self._could_matter(facts))

@@ -27,7 +27,12 @@ _UNITS: Final = 2048
 
 
 class ProofError(InvalidProgramError):
-    """The artifact does not compute what the framework does; the message says which result differs, and since when."""
+    """The artifact does not compute what the framework does; the message says which result differs, and from where on."""
+
+
+def first_words(text: str) -> str:
+    """Return the first nonempty line of a message."""
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")
 
 
 def unproven(framework: str, reason: str) -> Finding:
@@ -84,8 +89,7 @@ def _compared(
             warnings.simplefilter("ignore")
             expected = compute(inputs)
     except Exception as error:
-        first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-        return f"{framework} raises {type(error).__name__}: {first}"
+        return f"{framework} raises {type(error).__name__}: {first_words(str(error))}"
     names = model.outputs or [f"output{number}" for number in range(len(found))]
     said = next(differences(found, expected, names, coarsest(model.artifact)), None)
     if said is not None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from vhlo_tools.bindings import Module, Provider
 from vhlo_tools.errors import InvalidProgramError
 from vhlo_tools.findings import Diagnostic, SourceLocation
+from vhlo_tools.integrations.proof import first_words
 
 if TYPE_CHECKING:
     import torch
@@ -341,11 +342,6 @@ def quiet_failure() -> Iterator[None]:
     with redirect_stderr(kept):
         yield
     sys.stderr.write(kept.getvalue())
-
-
-def first_words(text: str) -> str:
-    """Return the first nonempty line of a message."""
-    return next((line.strip() for line in text.splitlines() if line.strip()), "")
 
 
 def data_dependent(program: torch.export.ExportedProgram) -> str | None:

@@ -15,8 +15,8 @@ from vhlo_tools.artifact import Artifact
 from vhlo_tools.errors import EngineError, InvalidProgramError
 from vhlo_tools.findings import Finding
 from vhlo_tools.integrations.exported_model import serialize_module
-from vhlo_tools.integrations.proof import ProofError, coarsest, difference, differences, results_of
-from vhlo_tools.integrations.torch.export_errors import described, first_words, user_line
+from vhlo_tools.integrations.proof import ProofError, coarsest, difference, differences, first_words, results_of
+from vhlo_tools.integrations.torch.export_errors import described, user_line
 from vhlo_tools.integrations.torch.graphs import as_numpy
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from vhlo_tools.bindings import MLIRFailure, Module, Provider, get_provider, isolation, source_of
 from vhlo_tools.errors import EngineError, EngineStartError, EngineTimeoutError, InvalidProgramError
 from vhlo_tools.findings import Diagnostic
-from vhlo_tools.integrations.torch.export_errors import data_dependent, explained, failing_ops, first_words, mend
+from vhlo_tools.integrations.proof import first_words
+from vhlo_tools.integrations.torch.export_errors import data_dependent, explained, failing_ops, mend
 from vhlo_tools.integrations.torch.graphs import wrap_indices
 from vhlo_tools.integrations.torch.refused_ops import refuse_listed
 from vhlo_tools.records import dataclass
