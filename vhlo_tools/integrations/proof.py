@@ -27,7 +27,7 @@ _UNITS: Final = 2048
 
 
 class ProofError(InvalidProgramError):
-    """The artifact does not compute what the framework does; the message says which result differs, and from where on."""
+    """The artifact does not compute what the framework does; the message says which result differs."""
 
 
 def first_words(text: str) -> str:
