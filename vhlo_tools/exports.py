@@ -70,7 +70,7 @@ EXPORTS: Final = {
         "vhlo_tools.bindings.xla_server": "Devices XlaSource compiled",
     },
     "vhlo_tools.bytecode": {
-        "vhlo_tools.bytecode.codec": "Value bits_of codes_beside decode_entry encode_entry encoding_of_entry entry_name references",
+        "vhlo_tools.bytecode.codec": "Value bits_of children codes_beside decode_entry encode_entry encoding_of_entry entry_name references",
         "vhlo_tools.bytecode.container": "Container DialectName Dialects NEWEST_BYTECODE OpName PROPERTIES_SINCE Resource ResourceGroup ResourceKind Section decode_container",
         "vhlo_tools.bytecode.editing": "AttributeLayout Attributes Tables Values change_attributes collect_garbage inline_resources new_file read_orders release_alignment write_orders",
         "vhlo_tools.bytecode.elements": "digest element_texts same_bytes shortest_form",
@@ -86,6 +86,7 @@ EXPORTS: Final = {
     },
     "vhlo_tools.compat": {
         "vhlo_tools.compat.constraints": "Checked SILENT violation_text",
+        "vhlo_tools.compat.nesting": "nesting_findings",
         "vhlo_tools.compat.requirements": "FeatureCount OpFeature Requirements Unknown",
         "vhlo_tools.compat.targets": "AllowRelaxed Expand ExpansionPolicy Library NO_EXPANSIONS Target expansion_flag expansion_policy newest_released_by resolve_target",
         "vhlo_tools.compat.uses": "Structures",

@@ -47,9 +47,11 @@ def run_in(
     return subprocess.run(command, input=input or b"", capture_output=True, timeout=timeout, check=False, env=variables)
 
 
-def read_by(release: str, artifacts: Iterable[bytes], *, text: bool = True) -> list[dict[str, str]]:
-    """Return what a release makes of each artifact: its ``text``, if that is asked for, or an ``error``."""
-    with ReleaseProcess(release) as process:
+def read_by(
+    release: str, artifacts: Iterable[bytes], *, text: bool = True, timeout: float = 120.0
+) -> list[dict[str, str]]:
+    """Return what a release makes of each artifact within seconds: its ``text``, if asked for, or an ``error``."""
+    with ReleaseProcess(release, timeout=timeout) as process:
         answers = [process.read(artifact, text=text) for artifact in artifacts]
     return [
         # What cannot be parsed again was read: contexts of releases before 0.4.24 do not know quantized types.

@@ -20,6 +20,7 @@ from vhlo_tools.spec import is_newer_than_data, newest_version
 if TYPE_CHECKING:
     from vhlo_tools.files import JaxExport
     from vhlo_tools.program import CheckOptions, LoadOptions, Program, ProgramSource
+    from vhlo_tools.spec import Release
     from vhlo_tools.version import Version
 
 # Answers of the installed library about programs and targets that are newer than the specification
@@ -119,14 +120,23 @@ class Checked:
     provider: str | None = None
     trusted: bool = False
 
-    def findings(self, target: Version) -> list[Finding]:
+    def findings(self, target: Version, consumers: Sequence[Release] = ()) -> list[Finding]:
         """With expansions, return notes of what is rewritten, and the reasons that remain."""
         found = self._findings(self.artifact, target) if self.artifact else []
         # Features with an error among the general findings need no warning.
         refused = {finding.feature for finding in self.general if finding.level == "error"}
         kept = [each for each in found if each.level == "error" or each.feature not in refused]
         required = self.artifact and self.artifact.requirements()
+        kept += self._nesting(consumers)
         return [*self.general, *kept, *((*required.violations, *required.notes) if required else ())]
+
+    def _nesting(self, consumers: Sequence[Release]) -> list[Finding]:
+        if self.artifact is None or not any(each.sets_aside for each in consumers):
+            return []
+        # Imported here because two releases only take it.
+        from vhlo_tools.compat import nesting_findings
+
+        return nesting_findings(self.artifact.file, consumers, self.artifact.name)
 
     def _findings(self, artifact: Artifact, target: Version) -> list[Finding]:
         found = findings_with_library(artifact, target, provider=self.provider, trusted=self.trusted)
@@ -164,6 +174,7 @@ class Checked:
             found += reader_findings_with_library(
                 self.artifact, reader.version, provider=self.provider, trusted=self.trusted
             )
+        found += self._nesting(reader.consumers)
         return [*found, *(container_findings(self.container, reader.consumers) if self.container else ())]
 
 
@@ -269,7 +280,7 @@ def check(
     """
     resolved = resolve_target(str(target), as_of=as_of, provider=options.get("provider"))
     source = identify(program, options.get("name"))
-    found = prepare_check(source, **options).findings(resolved.version)
+    found = prepare_check(source, **options).findings(resolved.version, resolved.consumers)
     if source.data is not None and not source.is_text and is_path(source.given):
         differs = manifest_finding(str(source.given), digest_of(source.data))
         found = [*([differs] if differs else ()), *found]

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from vhlo_tools.bytecode.codec import (
         Value,
         bits_of,
+        children,
         codes_beside,
         decode_entry,
         encode_entry,

@@ -5,7 +5,7 @@ Entries without a specification (of another dialect, or with an unknown code) re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final, Literal, Protocol
 
@@ -15,6 +15,14 @@ from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.files import Chunk, View, join
 from vhlo_tools.records import dataclass
 from vhlo_tools.spec import CodesBeside, DialectBeside, Encoding, EntryKind, Field, encodings_of, spellings_of
+
+_REFERENCES: Final[dict[str, EntryKind]] = {
+    "attribute": "attribute",
+    "attribute?": "attribute",
+    "flagged attribute": "attribute",
+    "pair": "attribute",
+    "type": "type",
+}
 
 
 class EntryTables(Protocol):
@@ -93,18 +101,24 @@ def encoding_of_entry(tables: EntryTables, kind: EntryKind, entry: Entry) -> Enc
     return encodings_of(tables.dialect(entry.dialect), kind).get(_code(tables, entry)) if entry.custom else None
 
 
-def codes_beside(tables: EntryTables, kind: EntryKind, entry: Entry, dialect: DialectBeside) -> CodesBeside | None:
-    """Return the row of an entry of a dialect beside VHLO; ``None`` if nobody knows its code, or its layout."""
+def codes_beside(
+    tables: EntryTables, kind: EntryKind, entry: Entry, dialect: DialectBeside
+) -> tuple[CodesBeside | None, Value | None]:
+    """Return the row of an entry of a dialect beside VHLO; ``None`` if nobody knows its code, or its layout.
+
+    With it comes the value, where the row has its fields.
+    """
     code = _code(tables, entry)
-    for row in dialect.rows[kind]:
+    for row in dialect.rows.get(kind, ()):
         if code not in row.codes:
             continue
         if row.fields is None:
-            return row
+            return row, None
         with suppress(MalformedArtifactError):
-            if decode_entry(tables, kind, entry, {code: Encoding(dialect.name, code, row.fields)}) is not None:
-                return row
-    return None
+            value = decode_entry(tables, kind, entry, {code: Encoding(dialect.name, code, row.fields)})
+            if value is not None:
+                return row, value
+    return None, None
 
 
 def _code(tables: EntryTables, entry: Entry) -> int:
@@ -120,6 +134,17 @@ def references(value: Value, kind: Literal["attribute", "type", "string"]) -> se
         elif kind in field.kind and content is not None:
             found |= set(content) if field.is_list else {content}
     return found
+
+
+def children(value: Value) -> Iterator[tuple[EntryKind, int]]:
+    """Yield the attributes and types to which ``value`` refers directly, in the order of its bytes."""
+    for field, content in zip(value.encoding.fields, value.fields, strict=True):
+        kind = _REFERENCES.get(field.kind)
+        if kind is not None:
+            for each in content if field.is_list else (content,):
+                for index in each if isinstance(each, tuple) else (each,):
+                    if index is not None:
+                        yield kind, index
 
 
 class _Reader(EntryReader):

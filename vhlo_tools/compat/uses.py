@@ -13,6 +13,7 @@ from vhlo_tools.bytecode import (
     Place,
     SourceLocations,
     attributes_of,
+    children,
     codes_beside,
     decode_entry,
     encoding_of_entry,
@@ -252,7 +253,7 @@ class Introductions:
                 if dialect is None or not any(row.last_read for row in dialect.rows.get(kind, ())):
                     continue
                 for entry in map(table.__getitem__, run):
-                    row = codes_beside(self._file, kind, entry, dialect) if entry.custom else None
+                    row = codes_beside(self._file, kind, entry, dialect)[0] if entry.custom else None
                     if row is not None and row.last_read is not None:
                         code = entry_name(self._file, kind, entry).rpartition(" ")[2]
                         yield Withdrawn(dialect.name, kind, f"{kind}_{code}", row.last_read, "expect other fields")
@@ -297,7 +298,7 @@ class Introductions:
             # The conversion does not change entries of other dialects, or anything that they contain.
             checked, unchecked = unchecked, checked
         seen = is_vhlo and value is not None and value.name not in _NOT_LOOKED_INTO
-        for needs in (self.of(*each) for each in _held(value)) if value is not None else ():
+        for needs in (self.of(*each) for each in children(value)) if value is not None else ():
             if needs is not _NOTHING and seen:
                 checked |= needs.checked
                 unchecked |= needs.unchecked
@@ -345,32 +346,13 @@ class Introductions:
         known = None if dialect in self._dialects_of_ops else dialects_beside().get(dialect)
         if known is None or kind not in known.rows or not entry.custom:
             since = mixed.introduced if known is None else known.since
-        elif row := codes_beside(self._file, kind, entry, known):
+        elif row := codes_beside(self._file, kind, entry, known)[0]:
             since = row.since
         else:
             yield Name(entry_name(self._file, kind, entry), kind, self._future, known=False)
             return
         if since > _oldest():
             yield Name(f"{mixed.id} {dialect}", mixed.kind, since)
-
-
-def _held(value: Value) -> Iterator[tuple[EntryKind, int]]:
-    for field, content in zip(value.encoding.fields, value.fields, strict=True):
-        kind = _REFERENCES.get(field.kind)
-        if kind is not None:
-            for each in content if field.is_list else (content,):
-                for index in each if isinstance(each, tuple) else (each,):
-                    if index is not None:
-                        yield kind, index
-
-
-_REFERENCES: Final[dict[str, EntryKind]] = {
-    "attribute": "attribute",
-    "attribute?": "attribute",
-    "flagged attribute": "attribute",
-    "pair": "attribute",
-    "type": "type",
-}
 
 
 _KINDS: Final[tuple[EntryKind, EntryKind]] = ("attribute", "type")

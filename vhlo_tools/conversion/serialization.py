@@ -20,6 +20,7 @@ from vhlo_tools.compat import (
     ExpansionPolicy,
     Target,
     expansion_policy,
+    nesting_findings,
     resolve_target,
 )
 from vhlo_tools.conversion.expansion.expanding import Expanded, expand_module
@@ -91,6 +92,7 @@ def serialize_program(
     with names_in_utf8(program.name):
         artifact = _legalized(program, target, expansions, allow_other_dialects=allow_other_dialects, legalize=legalize)
     found = artifact.requirements().findings(target.version, expansions)
+    found += nesting_findings(artifact.file, target.consumers, program.name, level="warning")
     return artifact.with_findings([*(each for each in found if each.level == "warning"), *artifact.findings])
 
 

@@ -290,8 +290,8 @@ class Examiner:
         return Examination(findings, facts_of(checked) if facts else None, number)
 
     def _found(self, checked: api.Checked, question: Question) -> list[Finding]:
-        version = question.target.version
-        found = checked.reader_findings(question.target) if question.reading else checked.findings(version)
+        target, version = question.target, question.target.version
+        found = checked.reader_findings(target) if question.reading else checked.findings(version, target.consumers)
         if self.confirm_with and not any(each.level == "error" for each in found):
             if question.reading:
                 found += checked.confirmed_reader_findings(question.target, self.confirm_with)

@@ -43,9 +43,10 @@ def context_digest(examiner: Examiner, questions: Sequence[Question], *, facts: 
 
     Questions count by what they resolve to: ``12w`` changes once another version is the newest of the window.
     """
-    asked = [
-        (each.reading, str(each.target.version), each.target.consumers if each.reading else ()) for each in questions
-    ]
+    asked = []
+    for each in questions:
+        readers = [one for one in each.target.consumers if each.reading or one.sets_aside]
+        asked.append((each.reading, str(each.target.version), readers))
     return hashlib.sha256(repr((_environment(), examiner, asked, facts)).encode("utf-8", "surrogatepass")).digest()
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import atexit
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from vhlo_tools.artifact import Artifact, other_dialects
+from vhlo_tools.compat import nesting_findings
 from vhlo_tools.errors import ReleaseEnvironmentError, SettingsError
 from vhlo_tools.execution import Executable
 from vhlo_tools.findings import Finding
@@ -52,10 +53,12 @@ def predict_writing(program: Artifact, version: Version | None) -> Prediction:
     return Prediction(not reasons, reasons)
 
 
-def predict_reading(artifact: Artifact, version: Version | None) -> Prediction:
+def predict_reading(artifact: Artifact, version: Version | None, packages: Mapping[str, str] = {}) -> Prediction:
     if version is None:
         return Prediction(None, ("its StableHLO version is not known",))
-    reasons = _errors(artifact.requirements().reader_findings(version))
+    consumers = [each for each in known_releases() if packages.get(each.package) == each.release]
+    nested = nesting_findings(artifact.file, consumers, artifact.name)
+    reasons = _errors([*artifact.requirements().reader_findings(version), *nested])
     if dialects := other_dialects(artifact):
         # They promise nothing: some are not known to every release, and bytes of some are read by their own only.
         return Prediction(None, (*reasons, f"it depends on other dialects: {', '.join(sorted(dialects))}"))

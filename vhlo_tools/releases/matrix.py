@@ -362,7 +362,7 @@ def read_by(
         prediction = written.prediction
         cell = (name, written.producer, facts.name, None, prediction.positive, prediction.reasons)
         return Cell(*cell, "unwritten", False, written.words)
-    prediction = predict_reading(artifact, facts.stablehlo)
+    prediction = predict_reading(artifact, facts.stablehlo, facts.packages)
     found = _outcome(process, written.program, artifact, tolerance, run=run)
     return Cell(name, written.producer, facts.name, artifact.version, prediction.positive, prediction.reasons, *found)
 

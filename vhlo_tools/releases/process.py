@@ -116,17 +116,24 @@ class ReleaseProcess:
             _kill(child)
 
     def _asked(self, function: str, parts: Sequence[bytes], options: Mapping[str, object]) -> Answer:
-        fresh = self._child is None or self._child.poll() is not None
-        answer = self._answered(function, parts, options, fresh=fresh)
+        if (fresh := self._child is None or self._child.poll() is not None) and (failure := self._start()):
+            return failure
+        answer = self._answered(function, parts, options, self._timeout)
         if answer.failed == "crash" and not fresh and not self._stopped:
             # It may have died before, or of what an earlier request left behind: a new process tells.
-            return self._answered(function, parts, options, fresh=True)
+            return self._start() or self._answered(function, parts, options, self._timeout)
         return answer
 
-    def _answered(self, function: str, parts: Sequence[bytes], options: Mapping[str, object], *, fresh: bool) -> Answer:
+    def _start(self) -> Answer | None:
+        """Start the process, and return what went wrong: what that takes is not of the time of a request."""
         if self._stopped:
             return Answer("crash", "stopped")
-        child = self._started() if fresh else self._child
+        self._launch()
+        answer = self._answered("describe", (), {}, _START)
+        return None if answer.succeeded else answer
+
+    def _answered(self, function: str, parts: Sequence[bytes], options: Mapping[str, object], timeout: float) -> Answer:
+        child = self._child
         assert child is not None
         assert child.stdin is not None
         begun = time.monotonic()
@@ -134,14 +141,14 @@ class ReleaseProcess:
             # The file of the output, whose position is shared with the process, would grow with every request.
             self._errors.seek(0)
             self._errors.truncate()
-        deadline = begun + self._timeout + (_START if fresh else 0.0)
+        deadline = begun + timeout
         request = json.dumps({"do": function, "options": options, "parts": [len(each) for each in parts]}).encode()
         try:
             _send(child.stdin.fileno(), [request, b"\n", *parts], deadline)
             said, found = self._answer(child, deadline)
         except TimeoutError:
             self.close()
-            return Answer("timeout", f"no answer within {self._timeout:g} s", seconds=time.monotonic() - begun)
+            return Answer("timeout", f"no answer within {timeout:g} s", seconds=time.monotonic() - begun)
         except (OSError, ValueError):
             words = self._death(child)
             return Answer("crash", words, seconds=time.monotonic() - begun)
@@ -177,7 +184,7 @@ class ReleaseProcess:
     ) -> None:
         self.close()
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _launch(self) -> None:
         self.close()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
         script = _INSIDE / self.release.kind.server
@@ -195,7 +202,6 @@ class ReleaseProcess:
         os.set_blocking(self._child.stdin.fileno(), False)
         if self._stopped:
             _kill(self._child)
-        return self._child
 
     def _answer(self, child: subprocess.Popen[bytes], deadline: float) -> tuple[dict[str, Any], list[bytes]]:
         """Return an answer, checked as untrusted; the end of the process is a ``ValueError``."""

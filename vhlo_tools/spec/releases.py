@@ -87,6 +87,7 @@ class Release:
         week_4: The version that it returns for ``WEEK_4``, if it has such a function.
         week_12: The version that it returns for ``WEEK_12``, if it has such a function.
         probed: Whether ``stablehlo`` was determined by probing, because the release does not report it.
+        sets_aside: Whether its MLIR sets attributes and types that nest deep aside, and does not find all again.
     """
 
     package: str
@@ -98,6 +99,7 @@ class Release:
     week_4: Version | None = None
     week_12: Version | None = None
     probed: bool = False
+    sets_aside: bool = False
 
     def __str__(self) -> str:
         return f"{self.package}=={self.release}"
@@ -105,7 +107,7 @@ class Release:
 
 _VERSIONS = ("stablehlo", "minimum", "week_4", "week_12")
 _KINDS: dict[str, Kind] = dict.fromkeys(("package", "release", "python", *_VERSIONS), str)
-_KINDS |= {"date": date, "probed": bool}
+_KINDS |= {"date": date, "probed": bool, "sets_aside": bool}
 
 
 def load_releases(specs: Traversable | None = None) -> tuple[Release, ...]:
