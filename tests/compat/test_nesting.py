@@ -66,6 +66,16 @@ def test_a_guard_refuses_it_and_writing_warns() -> None:
     vt.require(artifact, "jax==0.9.0")
 
 
+def test_iree_3_10_loses_types_alone() -> None:
+    """As measured: it reads a composite at every other depth, and tuples up to three."""
+
+    def unread(name: str) -> set[int]:
+        found = (vt.check(each, "iree-base-compiler==3.10.0") for each in artifacts(name))
+        return {depth for depth, each in enumerate(found) if any(one.feature == "nested_entries" for one in each)}
+
+    assert (unread("composite"), unread("tuples")) == ({5, 12}, {*range(4, 14)})
+
+
 SHALLOW_FIRST = tuples(3).replace("@main(", "@main(%first: tensor<2xf32>, ")
 
 

@@ -131,9 +131,9 @@ class Checked:
         return [*self.general, *kept, *((*required.violations, *required.notes) if required else ())]
 
     def _nesting(self, consumers: Sequence[Release]) -> list[Finding]:
-        if self.artifact is None or not any(each.sets_aside for each in consumers):
+        if self.artifact is None or not any(each.loses for each in consumers):
             return []
-        # Imported here because two releases only take it.
+        # Imported here because few releases take it.
         from vhlo_tools.compat import nesting_findings
 
         return nesting_findings(self.artifact.file, consumers, self.artifact.name)

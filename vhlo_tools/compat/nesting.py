@@ -1,7 +1,7 @@
 """What releases do not read because of the depth to which attributes and types nest.
 
 Source: llvm/llvm-project#170993 (December 2025), which made the reader of MLIR set aside what nests deeper than five
-levels, to read it afterwards; until #174874 (January 2026), it did not find types again, nor what is in properties.
+levels, to read it afterwards. What stood in properties was lost until #172901, and types until #174874 (January 2026).
 """
 
 from __future__ import annotations
@@ -31,31 +31,32 @@ _DEEPEST: Final = 5
 
 def nesting_findings(file: File, consumers: Iterable[Release], name: str, level: Level = "error") -> list[Finding]:
     """Return an error for each of the consumers that does not read the file because its entries nest too deep."""
-    concerned = [each for each in consumers if each.sets_aside]
-    if not concerned or (found := _Reading(file).unread()) is None:
-        return []
-    place, what = found
-    op = file.op_name(place.op.name)
-    return [
-        Finding(
-            feature="nested_entries",
-            level=level,
-            kind="encoding",
-            message=f"{each} does not read {what} of {op}, which nests deeper than {_DEEPEST} levels, though it has "
-            f"StableHLO {each.stablehlo}",
-            target=each.stablehlo,
-            location=SourceLocations(file, name).source(place.op.location),
-            remedy="use a release from before, or after, which reads any depth; or nest less",
+    found = []
+    for each in consumers:
+        if not each.loses or (unread := _Reading(file, each.loses == "properties").unread()) is None:
+            continue
+        place, what = unread
+        found.append(
+            Finding(
+                feature="nested_entries",
+                level=level,
+                kind="encoding",
+                message=f"{each} does not read {what} of {file.op_name(place.op.name)}, which nests deeper than "
+                f"{_DEEPEST} levels, though it has StableHLO {each.stablehlo}",
+                target=each.stablehlo,
+                location=SourceLocations(file, name).source(place.op.location),
+                remedy="use a release from before, or after, which reads any depth; or nest less",
+            )
         )
-        for each in concerned
-    ]
+    return found
 
 
 class _Reading:
     """The order in which MLIR resolves the entries of a file: what was resolved once may stand at any depth."""
 
-    def __init__(self, file: File) -> None:
+    def __init__(self, file: File, loses_properties: bool) -> None:
         self._file = file
+        self._loses_properties = loses_properties
         self._resolved: set[tuple[EntryKind, int]] = set()
         self._aside = 0
         self._found: tuple[Place, str] | None = None
@@ -77,7 +78,8 @@ class _Reading:
         if op.attributes is not None and not self._resolve("attribute", op.attributes):
             self._found = place, "the attributes"
         for name, index in inherent_attributes(self._file, op).items():
-            if not self._found and not self._read("attribute", index, 0):
+            read = self._read("attribute", index, 0) if self._loses_properties else self._resolve("attribute", index)
+            if not self._found and not read:
                 self._found = place, f"the attribute {name}"
         for each in op.results:
             self._resolve("type", each)

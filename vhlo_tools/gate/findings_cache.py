@@ -45,7 +45,7 @@ def context_digest(examiner: Examiner, questions: Sequence[Question], *, facts: 
     """
     asked = []
     for each in questions:
-        readers = [one for one in each.target.consumers if each.reading or one.sets_aside]
+        readers = [one for one in each.target.consumers if each.reading or one.loses]
         asked.append((each.reading, str(each.target.version), readers))
     return hashlib.sha256(repr((_environment(), examiner, asked, facts)).encode("utf-8", "surrogatepass")).digest()
 

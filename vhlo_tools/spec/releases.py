@@ -87,7 +87,7 @@ class Release:
         week_4: The version that it returns for ``WEEK_4``, if it has such a function.
         week_12: The version that it returns for ``WEEK_12``, if it has such a function.
         probed: Whether ``stablehlo`` was determined by probing, because the release does not report it.
-        sets_aside: Whether its MLIR sets attributes and types that nest deep aside, and does not find all again.
+        loses: What its MLIR loses where entries nest deep: ``types``, or ``properties`` too; nothing if empty.
     """
 
     package: str
@@ -99,7 +99,7 @@ class Release:
     week_4: Version | None = None
     week_12: Version | None = None
     probed: bool = False
-    sets_aside: bool = False
+    loses: str = ""
 
     def __str__(self) -> str:
         return f"{self.package}=={self.release}"
@@ -107,7 +107,7 @@ class Release:
 
 _VERSIONS = ("stablehlo", "minimum", "week_4", "week_12")
 _KINDS: dict[str, Kind] = dict.fromkeys(("package", "release", "python", *_VERSIONS), str)
-_KINDS |= {"date": date, "probed": bool, "sets_aside": bool}
+_KINDS |= {"date": date, "probed": bool, "loses": frozenset({"types", "properties"})}
 
 
 def load_releases(specs: Traversable | None = None) -> tuple[Release, ...]:
