@@ -29,10 +29,12 @@ from vhlo_tools.integrations.exported_model import (
 from vhlo_tools.integrations.proof import verified
 from vhlo_tools.integrations.tensorflow_graphs import (
     FunctionGraphs,
+    RecordedPlaces,
     branches_of_other_shapes,
     explained_refusal,
     growing_arrays,
     owner_of,
+    recorded_places,
     variable_names,
     with_user_locations,
 )
@@ -93,6 +95,37 @@ def export(
         DowngradeError: If it needs a feature newer than the target.
         UnknownTargetError: If the target is unknown, or a version that the library cannot write.
     """
+    return _export(
+        function,
+        arguments,
+        {},
+        target=target,
+        weights=weights,
+        batch_size=batch_size,
+        shapes=shapes,
+        platform=platform,
+        name=name,
+        owner=owner,
+        verify=verify,
+        **options,
+    )
+
+
+def _export(
+    function: Callable[..., Any],
+    arguments: Sequence[Any],
+    recorded: RecordedPlaces,
+    *,
+    target: str | Version,
+    weights: Literal["arguments", "constants"],
+    batch_size: int | None,
+    shapes: Mapping[str, Sequence[int]] | None,
+    platform: str,
+    name: str | None,
+    owner: Any,
+    verify: bool | None,
+    **options: Unpack[ExportOptions],
+) -> ExportedModel:
     tf = import_tensorflow("exporting a TensorFlow function")
     started = monotonic()
     name = name or str(getattr(function, "__name__", None) or getattr(function, "name", None) or "the function")
@@ -121,7 +154,7 @@ def export(
         concrete = compiled.get_concrete_function(*specs)
     except Exception as error:
         raise InvalidProgramError(f"TensorFlow cannot trace {name} for these shapes: {_first_line(error)}") from error
-    graphs = FunctionGraphs(concrete)
+    graphs = FunctionGraphs(concrete, recorded)
     variables = (*traced.variables, *concrete.variables)
     known = variable_names(tf, owner_of(function) if owner is None else owner, variables)
     captured, held = _captured(concrete, graphs, variables, known, (*call.inputs, *call.outputs), name)
@@ -213,8 +246,10 @@ def export_saved_model(
     if signature not in signatures:
         known = ", ".join(sorted(signatures)) or "none"
         raise InvalidInputError(f"{name} has no signature {signature!r}; its signatures are: {known}")
-    return export(
+    return _export(
         signatures[signature],
+        (),
+        recorded_places(Path(path)),
         target=target,
         weights=weights,
         batch_size=batch_size,

@@ -24,6 +24,7 @@ _NOT_CONSTANT: Final = re.compile(
     r"Input (?P<input>\d+) to node `(?P<node>[^`]+)` with op (?P<op>\w+) must be a compile-time constant"
 )
 _NODE: Final = re.compile(r"\{\{node (?P<node>[^}]+/[^}]+)\}\}")
+_INNER_NODE: Final = re.compile(r"\{\{node (?P<node>[^}]+)\}\}\]\]")
 _FRAME: Final = re.compile(r"File \"(?P<file>[^\"]+)\", line (?P<line>\d+), in ")
 
 _NAME: Final = re.compile(r'^(?P<alias>#loc\d*) = loc\("(?P<name>[^"\\]*)"\)$', re.MULTILINE)
@@ -54,18 +55,28 @@ _BRANCHES: Final = ("Case", "If", "StatelessCase", "StatelessIf")
 _STATELESS: Final = "use an op that takes its seed, such as tf.random.stateless_normal, with the seed as an input"
 
 
+#: Lines of user code by the names of a function and of an op in it.
+RecordedPlaces = Mapping[tuple[str, str], SourceLocation]
+_INFERENCE: Final = re.compile(r"__inference_(?P<name>.*)_\d+")
+
+
 class FunctionGraphs:
     """The graph of a ``ConcreteFunction``, and those of the functions that its ops call."""
 
-    def __init__(self, concrete: Any) -> None:
+    def __init__(self, concrete: Any, recorded: RecordedPlaces | None = None) -> None:
+        self._recorded = recorded or {}
         self._graphs = list(_graphs(concrete.graph, set()))
         self._places: dict[str, set[SourceLocation | None]] = defaultdict(set)
         for op in self.ops():
-            self._places[op.name].add(_user_place(op))
+            self._places[op.name].add(self.place_of(op))
 
     def ops(self) -> Iterator[Any]:
         for graph in self._graphs:
             yield from graph.get_operations()
+
+    def place_of(self, op: Any) -> SourceLocation | None:
+        """Return the line of user code, which a SavedModel has recorded if it was loaded."""
+        return _user_place(op) or self._recorded.get((op.graph.name, op.name))
 
     def place(self, name: str) -> SourceLocation | None:
         """Return the line of user code; the names of calls may precede that of the op, separated by slashes."""
@@ -129,7 +140,7 @@ class FunctionGraphs:
         drawn: dict[tuple[str, SourceLocation | None], int] = defaultdict(int)
         for op in self.ops():
             if op.type in (*_SEEDED_BY_PROCESS, *_SEEDED_BY_VARIABLE):
-                drawn[op.type, _user_place(op)] += 1
+                drawn[op.type, self.place_of(op)] += 1
         for (kind, place), count in drawn.items():
             if kind in _SEEDED_BY_PROCESS:
                 message = (
@@ -158,7 +169,7 @@ def growing_arrays(tf: Any, graphs: FunctionGraphs) -> Iterator[Finding]:
             for made in graphs.makers(op.inputs[0]):
                 size = tf.get_static_value(made.inputs[1])
                 if size is not None and (index is None or index >= size):
-                    key = op.type, _user_place(op), int(size)
+                    key = op.type, graphs.place_of(op), int(size)
                     found[key] = found.get(key, False) or not size or index is not None
     for (kind, place, size), is_lost in found.items():
         why = "is lost" if is_lost else f"beyond element {size - 1} is lost"
@@ -178,7 +189,7 @@ def branches_of_other_shapes(graphs: FunctionGraphs) -> Iterator[Finding]:
         for shape in (each.shape for each in op.outputs if op.type in _BRANCHES):
             if shape.rank is not None and shape.as_list().count(None) > 1:
                 sizes = ", ".join("?" if each is None else str(each) for each in shape.as_list())
-                found.setdefault((op.type, _user_place(op)), sizes)
+                found.setdefault((op.type, graphs.place_of(op)), sizes)
     for (kind, place), sizes in found.items():
         message = f"the branches of {kind} return tensors of different shapes, ({sizes}) in common"
         remedy = "let all branches return the same shape, or make the condition a Python value"
@@ -198,12 +209,31 @@ def explained_refusal(message: str, graphs: FunctionGraphs) -> Iterator[Finding]
         remedy = "make it a Python value or a constant, or move the op out of the exported function"
         place = graphs.place(match["node"])
         yield Finding("tensorflow_op", "error", "op", message, match["op"], place, remedy=remedy)
+    if not _NO_KERNEL.search(message) and not _NOT_CONSTANT.search(message):
+        yield from _of_node(message, graphs)
+
+
+def _of_node(message: str, graphs: FunctionGraphs) -> Iterator[Finding]:
+    """Yield a finding for the innermost op that a message names last, with what the message begins with."""
+    for match in list(_INNER_NODE.finditer(message))[-1:]:
+        said = message.partition("\n")[0].partition("HLO text: '")[2] or message.partition("\n")[0]
+        kinds = {op.type for op in graphs.ops() if op.name == match["node"]}
+        kind = kinds.pop() if len(kinds) == 1 else ""
+        yield Finding(
+            "tensorflow_op",
+            "error",
+            "op",
+            f"XLA cannot compile {kind or 'the op'} ({match['node']}): {said}",
+            kind,
+            graphs.place(match["node"]),
+            remedy="change what it is given, or move it out of the exported function",
+        )
 
 
 def _without_kernel(message: str, graphs: FunctionGraphs) -> Iterator[tuple[str, SourceLocation | None, str]]:
     """Yield an op with its line, or, where none is the user's, with its name, which has that of its layer."""
     for match in _NO_KERNEL.finditer(message):
-        places = {_user_place(op) for op in graphs.ops() if op.type == match["op"]}
+        places = {graphs.place_of(op) for op in graphs.ops() if op.type == match["op"]}
         known: list[SourceLocation | None] = sorted((place for place in places if place is not None), key=str)
         # TensorFlow's message leaves out the beginning of paths. Its last frame is the innermost in the user's code.
         frames = list(_FRAME.finditer(match[0]))
@@ -259,12 +289,38 @@ def _called(op: Any) -> Iterator[Any]:
 
 def _user_place(op: Any) -> SourceLocation | None:
     """Return the innermost line of the user's code that led to an op; ``None`` for ops of a framework's model."""
-    for frame in reversed(op.traceback or ()):
-        if frame.filename.startswith(_OWN):
+    return _innermost((frame.filename, frame.lineno) for frame in reversed(op.traceback or ()))
+
+
+def _innermost(frames: Iterable[tuple[str, int]]) -> SourceLocation | None:
+    for file, line in frames:
+        if file.startswith(_OWN):
             return None
-        if not _FRAMEWORKS.search(frame.filename.replace("\\", "/")):
-            return SourceLocation(frame.filename, frame.lineno)
+        if not _FRAMEWORKS.search(file.replace("\\", "/")):
+            return SourceLocation(file, line)
     return None
+
+
+def recorded_places(folder: Path) -> RecordedPlaces:
+    """Return the lines that ``tf.saved_model.SaveOptions(save_debug_info=True)`` has recorded in a SavedModel."""
+    from tensorflow.core.framework import graph_debug_info_pb2
+
+    file = folder / "debug" / "saved_model_debug_info.pb"
+    if not file.exists():
+        return {}
+    info = graph_debug_info_pb2.GraphDebugInfo.FromString(file.read_bytes())
+    places = {}
+    for number, trace in info.traces_by_id.items():
+        frames = [info.frames_by_id[each] for each in reversed(trace.frame_id)]
+        places[number] = _innermost((info.files[each.file_index], each.line) for each in frames)
+    found = {}
+    for name, number in info.name_to_trace_id.items():
+        op, _, function = name.partition("@")
+        if place := places.get(number):
+            # Loading a function takes away what saving added to its name; bodies and branches keep theirs.
+            named = _INFERENCE.fullmatch(function)
+            found[named["name"] if named else function, op] = place
+    return found
 
 
 # Names of TensorFlow variables: their own names, prefixed by the path of the modules that contain them
