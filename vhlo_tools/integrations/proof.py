@@ -59,8 +59,9 @@ def verified(
     if verify is False or (verify is None and examples is None):
         return model
     seconds = max(LEAST_SECONDS, monotonic() - started)
-    if any(each.feature == "random_state" for each in model.findings):
-        reason = "it draws random numbers"
+    if drawn := [each for each in model.findings if each.feature == "random_state"]:
+        place = f" at {drawn[0].location}" if drawn[0].location else ""
+        reason = f"it draws random numbers ({drawn[0].op}{place})"
     reason = reason or _compared(model, framework, compute, examples, seconds)
     if reason is None:
         return model

@@ -24,6 +24,8 @@ _NOT_CONSTANT: Final = re.compile(
     r"Input (?P<input>\d+) to node `(?P<node>[^`]+)` with op (?P<op>\w+) must be a compile-time constant"
 )
 _NODE: Final = re.compile(r"\{\{node (?P<node>[^}]+/[^}]+)\}\}")
+_UNKNOWN: Final = re.compile(r'"mhlo\.unknown"\(.* loc\((?P<alias>#loc\d*)\)$', re.MULTILINE)
+_NAMED: Final = re.compile(r'^(?P<alias>#loc\d*) = loc\("(?P<name>[^"\\]*)"', re.MULTILINE)
 _INNER_NODE: Final = re.compile(r"\{\{node (?P<node>[^}]+)\}\}\]\]")
 _FRAME: Final = re.compile(r"File \"(?P<file>[^\"]+)\", line (?P<line>\d+), in ")
 
@@ -51,6 +53,7 @@ _SEEDED_BY_INPUT: Final = (
 )
 #: Ops whose results are only known up to signs.
 _SEVERAL_RESULTS: Final = ("Eig", "Qr", "SelfAdjointEigV2", "Svd", "XlaSelfAdjointEig", "XlaSvd")
+_READING: Final = ("ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape")
 _BRANCHES: Final = ("Case", "If", "StatelessCase", "StatelessIf")
 _STATELESS: Final = "use an op that takes its seed, such as tf.random.stateless_normal, with the seed as an input"
 
@@ -67,8 +70,10 @@ class FunctionGraphs:
         self._recorded = recorded or {}
         self._graphs = list(_graphs(concrete.graph, set()))
         self._places: dict[str, set[SourceLocation | None]] = defaultdict(set)
+        self._kinds: dict[str, str] = {}
         for op in self.ops():
             self._places[op.name].add(self.place_of(op))
+            self._kinds[op.name] = op.type
 
     def ops(self) -> Iterator[Any]:
         for graph in self._graphs:
@@ -80,12 +85,17 @@ class FunctionGraphs:
 
     def place(self, name: str) -> SourceLocation | None:
         """Return the line of user code; the names of calls may precede that of the op, separated by slashes."""
+        places = self._places.get(self._known(name), set())
+        return next(iter(places)) if len(places) == 1 else None
+
+    def kind(self, name: str) -> str:
+        """Return the op of a name, before which there may be those of calls as well."""
+        return self._kinds.get(self._known(name), "")
+
+    def _known(self, name: str) -> str:
         parts = name.split("/")
-        for first in range(len(parts)):
-            places = self._places.get("/".join(parts[first:]))
-            if places is not None:
-                return next(iter(places)) if len(places) == 1 else None
-        return None
+        ends = ("/".join(parts[first:]) for first in range(len(parts)))
+        return next((each for each in ends if each in self._places), name)
 
     def users(self, tensor: Any) -> Iterator[Any]:
         """Yield the ops that use a tensor of the outermost graph, also in functions that they call."""
@@ -97,6 +107,17 @@ class FunctionGraphs:
                 for inner, operand in zip(graph.inputs, op.inputs, strict=False):
                     if operand is tensor:
                         yield from self.users(inner)
+
+    def assigning(self, concrete: Any, variable: Any) -> str:
+        """Return the first op that assigns to a variable, with its line."""
+        captured = concrete.captured_inputs
+        inside = concrete.graph.inputs[len(concrete.graph.inputs) - len(captured) :]
+        for inner, outside in zip(inside, captured, strict=True):
+            for op in self.users(inner) if outside is variable.handle else ():
+                if op.type not in _READING:
+                    place = self.place_of(op)
+                    return f"{op.type} at {place}" if place else f"{op.type} ({op.name})"
+        return "an op"
 
     def makers(self, tensor: Any) -> Iterator[Any]:
         """Yield the ops that make the lists which a tensor may be, through calls, loops and branches."""
@@ -196,18 +217,29 @@ def branches_of_other_shapes(graphs: FunctionGraphs) -> Iterator[Finding]:
         yield Finding("tensorflow_op", "error", "op", message, kind, place, remedy=remedy)
 
 
+def ops_of_open_sizes(text: str, graphs: FunctionGraphs) -> Iterator[Finding]:
+    """Yield a finding for each line of an op that XLA has for sizes that depend on values, and StableHLO has not."""
+    names = {match["alias"]: match["name"] for match in _NAMED.finditer(text)}
+    for name in dict.fromkeys(names.get(match["alias"], "") for match in _UNKNOWN.finditer(text)):
+        kind, place = graphs.kind(name), graphs.place(name)
+        message = f"{kind or 'an op'}{'' if place else f' ({name})'} changes the shape of a tensor whose size depends on values"
+        remedy = "reduce or gather that tensor first, or choose by tf.where, which keeps sizes"
+        yield Finding("tensorflow_op", "error", "op", message, kind, place, remedy=remedy)
+
+
 def explained_refusal(message: str, graphs: FunctionGraphs) -> Iterator[Finding]:
     """Yield a finding for each op that XLA refuses to compile, by TensorFlow's error message."""
     for op, place, node in dict.fromkeys(_without_kernel(message, graphs)):
         message, remedy = f"{op}{node} is an op that XLA cannot compile", "move it out of the exported function"
         yield Finding("tensorflow_op", "error", "op", message, op, place, remedy=remedy)
     for match in _NOT_CONSTANT.finditer(message):
+        place = graphs.place(match["node"])
+        node = "" if place else f" ({match['node']})"
         message = (
-            f"input {match['input']} of {match['op']} depends on an input of the function: XLA needs its value to "
+            f"input {match['input']} of {match['op']}{node} depends on an input of the function: XLA needs its value to "
             f"compile the op"
         )
         remedy = "make it a Python value or a constant, or move the op out of the exported function"
-        place = graphs.place(match["node"])
         yield Finding("tensorflow_op", "error", "op", message, match["op"], place, remedy=remedy)
     if not _NO_KERNEL.search(message) and not _NOT_CONSTANT.search(message):
         yield from _of_node(message, graphs)
@@ -217,8 +249,7 @@ def _of_node(message: str, graphs: FunctionGraphs) -> Iterator[Finding]:
     """Yield a finding for the innermost op that a message names last, with what the message begins with."""
     for match in list(_INNER_NODE.finditer(message))[-1:]:
         said = message.partition("\n")[0].partition("HLO text: '")[2] or message.partition("\n")[0]
-        kinds = {op.type for op in graphs.ops() if op.name == match["node"]}
-        kind = kinds.pop() if len(kinds) == 1 else ""
+        kind = graphs.kind(match["node"])
         yield Finding(
             "tensorflow_op",
             "error",
@@ -235,12 +266,10 @@ def _without_kernel(message: str, graphs: FunctionGraphs) -> Iterator[tuple[str,
     for match in _NO_KERNEL.finditer(message):
         places = {graphs.place_of(op) for op in graphs.ops() if op.type == match["op"]}
         known: list[SourceLocation | None] = sorted((place for place in places if place is not None), key=str)
-        # TensorFlow's message leaves out the beginning of paths. Its last frame is the innermost in the user's code.
-        frames = list(_FRAME.finditer(match[0]))
-        node = "" if known else next((f" ({each['node']})" for each in _NODE.finditer(match[0])), "")
-        if not known and frames:
-            known = [SourceLocation(frames[-1]["file"], int(frames[-1]["line"]))]
-        for place in known or [None]:
+        frames = [(each["file"], int(each["line"])) for each in _FRAME.finditer(match[0])]
+        listed = _innermost(reversed(frames))
+        node = "" if known or listed else next((f" ({each['node']})" for each in _NODE.finditer(match[0])), "")
+        for place in known or [listed]:
             yield match["op"], place, node
 
 
@@ -294,7 +323,8 @@ def _user_place(op: Any) -> SourceLocation | None:
 
 def _innermost(frames: Iterable[tuple[str, int]]) -> SourceLocation | None:
     for file, line in frames:
-        if file.startswith(_OWN):
+        # TensorFlow's messages omit the beginning of a path.
+        if file.startswith(_OWN) or _OWN.endswith(file.partition("/integrations/")[0]):
             return None
         if not _FRAMEWORKS.search(file.replace("\\", "/")):
             return SourceLocation(file, line)
@@ -351,7 +381,7 @@ def variable_names(tf: Any, owner: Any, variables: Iterable[Any]) -> dict[int, s
     from ``owner`` to the variable is prefixed, ``encoder.layers.0.kernel``; a variable without a name gets the name of
     its attribute.
     """
-    paths = dict(_held(tf, owner))
+    paths = {id(variable.handle): path for variable, path in _held(tf, owner)}
     names = {}
     for variable in variables:
         own, path = variable.name.partition(":")[0], paths.get(id(variable.handle), ())
@@ -361,8 +391,13 @@ def variable_names(tf: Any, owner: Any, variables: Iterable[Any]) -> dict[int, s
     return names
 
 
-def _held(tf: Any, owner: Any) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Yield the identity of each variable's handle with the shortest path to the variable."""
+def variables_of(tf: Any, owner: Any) -> Iterator[Any]:
+    """Yield the variables that an object holds: a function whose ops take handles alone does not know of them."""
+    yield from (variable for variable, _ in _held(tf, owner))
+
+
+def _held(tf: Any, owner: Any) -> Iterator[tuple[Any, tuple[str, ...]]]:
+    """Yield each variable with the shortest path to it."""
     pending: deque[tuple[Any, tuple[str, ...]]] = deque([(owner, ())])
     seen = set[int]()
     while pending:
@@ -371,7 +406,7 @@ def _held(tf: Any, owner: Any) -> Iterator[tuple[int, tuple[str, ...]]]:
             continue
         seen.add(id(held))
         if isinstance(held, tf.Variable):
-            yield id(held.handle), path
+            yield held, path
         else:
             pending += ((each, (*path, name)) for name, each in _children(tf, held))
 

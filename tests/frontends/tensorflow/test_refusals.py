@@ -27,6 +27,10 @@ def test_types_that_stablehlo_does_not_have() -> None:
     strings = tf.TensorSpec([4], tf.string)
     message = refused(vt.UnsupportedFeatureError, tf.strings.length, strings)
     assert "the input input of f is a tensor of type string, which StableHLO does not support" in message
+    with pytest.raises(vt.UnsupportedFeatureError) as caught:
+        export(lambda x: tf.strings.length(x), strings, name="f")
+    (finding,) = caught.value.findings
+    assert (finding.op, finding.location and finding.location.file) == ("StringLength", __file__)
     message = refused(vt.UnsupportedFeatureError, lambda x: {"text": tf.strings.as_string(x)}, VECTOR)
     assert "the output text of f is a tensor of type string" in message
     message = refused(

@@ -34,8 +34,8 @@ _FRAME: Final = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+)', re.
 def user_line(node: Node) -> SourceLocation | None:
     """Return the innermost line outside of torch, or else the innermost in torch."""
     found = ((each["file"], int(each["line"])) for each in _FRAME.finditer(node.meta.get("stack_trace") or ""))
-    # Code that torch made has no file.
-    frames = [frame for frame in found if not frame[0].startswith("<")]
+    # Code that torch made has no file, and ours is not the user's.
+    frames = [frame for frame in found if not frame[0].startswith(("<", _OWN))]
     outside = [frame for frame in frames if not frame[0].startswith(_folder_of_torch())]
     return SourceLocation(*(outside or frames)[-1]) if frames else None
 
@@ -305,7 +305,8 @@ def reason_of(error: Exception) -> str:
     """Return what an error of torch says, in one line, with the user's line and the advice that follows it."""
     import torch
 
-    text = str(error)
+    # What torch adds to messages is no reason, where it is all that they say.
+    text = str(error).partition("The error above occurred when calling torch.export")[0]
     if isinstance(error, KeyError) and error.args and isinstance(error.args[0], torch.dtype):
         return f"it has no tensors of {error.args[0]}"
     said = _NOISE.sub("", first_words(text)).rstrip(".")
