@@ -399,14 +399,15 @@ def _captured(
                     "tensorflow_type",
                     "error",
                     "type",
-                    f"{used.type}{'' if place else f' ({used.name})'} uses a {tensor.dtype.name} from outside of {name} that is not a variable, such as a "
-                    f"lookup table or the state of a generator",
+                    f"{used.type}{node} uses a {tensor.dtype.name} from outside of {name} that is not a variable, such as "
+                    f"a lookup table or the state of a generator",
                     op=used.type,
                     location=place,
                     remedy="move its users out of the exported function",
                 )
                 for used in graphs.users(inner)
                 for place in (graphs.place(used.name),)
+                for node in ("" if place else f" ({used.name})",)
             ]
             raise UnsupportedFeatureError(f"{name} cannot be written as a portable artifact", findings)
         names.append("captured" if variable is None else called[id(tensor)])

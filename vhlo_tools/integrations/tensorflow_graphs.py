@@ -218,11 +218,12 @@ def branches_of_other_shapes(graphs: FunctionGraphs) -> Iterator[Finding]:
 
 
 def ops_of_open_sizes(text: str, graphs: FunctionGraphs) -> Iterator[Finding]:
-    """Yield a finding for each line of an op that XLA has for sizes that depend on values, and StableHLO has not."""
+    """Yield a finding for each line with an op that XLA has for open sizes, and StableHLO has not."""
     names = {match["alias"]: match["name"] for match in _NAMED.finditer(text)}
     for name in dict.fromkeys(names.get(match["alias"], "") for match in _UNKNOWN.finditer(text)):
         kind, place = graphs.kind(name), graphs.place(name)
-        message = f"{kind or 'an op'}{'' if place else f' ({name})'} changes the shape of a tensor whose size depends on values"
+        node = "" if place else f" ({name})"
+        message = f"{kind or 'an op'}{node} changes the shape of a tensor whose size depends on values"
         remedy = "reduce or gather that tensor first, or choose by tf.where, which keeps sizes"
         yield Finding("tensorflow_op", "error", "op", message, kind, place, remedy=remedy)
 
@@ -230,17 +231,17 @@ def ops_of_open_sizes(text: str, graphs: FunctionGraphs) -> Iterator[Finding]:
 def explained_refusal(message: str, graphs: FunctionGraphs) -> Iterator[Finding]:
     """Yield a finding for each op that XLA refuses to compile, by TensorFlow's error message."""
     for op, place, node in dict.fromkeys(_without_kernel(message, graphs)):
-        message, remedy = f"{op}{node} is an op that XLA cannot compile", "move it out of the exported function"
-        yield Finding("tensorflow_op", "error", "op", message, op, place, remedy=remedy)
+        said, remedy = f"{op}{node} is an op that XLA cannot compile", "move it out of the exported function"
+        yield Finding("tensorflow_op", "error", "op", said, op, place, remedy=remedy)
     for match in _NOT_CONSTANT.finditer(message):
         place = graphs.place(match["node"])
         node = "" if place else f" ({match['node']})"
-        message = (
-            f"input {match['input']} of {match['op']}{node} depends on an input of the function: XLA needs its value to "
-            f"compile the op"
+        said = (
+            f"input {match['input']} of {match['op']}{node} depends on an input of the function: XLA needs its value "
+            f"to compile the op"
         )
         remedy = "make it a Python value or a constant, or move the op out of the exported function"
-        yield Finding("tensorflow_op", "error", "op", message, match["op"], place, remedy=remedy)
+        yield Finding("tensorflow_op", "error", "op", said, match["op"], place, remedy=remedy)
     if not _NO_KERNEL.search(message) and not _NOT_CONSTANT.search(message):
         yield from _of_node(message, graphs)
 

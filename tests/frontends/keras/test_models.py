@@ -216,6 +216,8 @@ def test_random_numbers_in_inference_are_a_finding(weights: Any) -> None:
     assert finding.location.file == __file__
     first, second = (results_of(exported, [normal(2, 4)])[0] for _ in range(2))
     assert np.array_equal(first, second)
+    with pytest.raises(vt.InvalidProgramError, match=r"draws random numbers \(keras\.random\.normal at .*test_models"):
+        export(model, batch_size=2, weights=weights, verify=True)
 
 
 @pytest.mark.parametrize("weights", ["constants", "arguments"])

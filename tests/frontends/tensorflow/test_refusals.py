@@ -181,6 +181,19 @@ def test_what_xla_says_of_one_op_has_its_name_and_line() -> None:
     assert finding.location.file == __file__
 
 
+def test_a_reshape_of_a_tensor_whose_size_depends_on_values() -> None:
+    def placed(x: tf.Tensor) -> tf.Tensor:
+        return tf.searchsorted([0.0, 1.0], tf.boolean_mask(x, x > 0))
+
+    with pytest.raises(vt.UnsupportedFeatureError) as caught:
+        export(placed, VECTOR, name="f")
+    finding = caught.value.findings[0]
+    assert "changes the shape of a tensor whose size depends on values" in finding.message
+    assert finding.op
+    assert finding.location is not None
+    assert finding.location.file == __file__
+
+
 def test_what_is_captured_and_is_no_variable() -> None:
     values = tf.lookup.KeyValueTensorInitializer(tf.constant([1, 2]), tf.constant([3, 4]))
     table = tf.lookup.StaticHashTable(values, -1)
