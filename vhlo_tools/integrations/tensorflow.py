@@ -288,15 +288,17 @@ class _SignatureCall:
         structure = traced.structured_input_signature
         leaves = tf.nest.flatten(structure)
         paths = [*_paths(tf, structure[0], _parameters(traced)), *_paths(tf, structure[1], None)]
-        specs, names = [], []
+        specs: list[Any] = []
+        names: list[str] = []
         for path, leaf in zip(joined(paths, "input"), leaves, strict=True):
             if isinstance(leaf, tf.TypeSpec):
                 try:
                     _check_type(tf, leaf, tf.TensorSpec, f"the input {path} of {name}", name)
                 except UnsupportedFeatureError as error:
-                    graphs, tensor = FunctionGraphs(traced, recorded), traced.graph.inputs[len(specs)]
+                    graphs, first = FunctionGraphs(traced, recorded), len(specs)
                     found = [
                         replace(error.findings[0], op=used.type, location=graphs.place_of(used))
+                        for tensor in traced.graph.inputs[first : first + 1]
                         for used in graphs.users(tensor)
                     ]
                     raise UnsupportedFeatureError(error.summary, found or error.findings) from None
@@ -399,8 +401,8 @@ def _captured(
                     "tensorflow_type",
                     "error",
                     "type",
-                    f"{used.type}{node} uses a {tensor.dtype.name} from outside of {name} that is not a variable, such as "
-                    f"a lookup table or the state of a generator",
+                    f"{used.type}{node} uses a {tensor.dtype.name} from outside of {name} that is not a variable, such "
+                    f"as a lookup table or the state of a generator",
                     op=used.type,
                     location=place,
                     remedy="move its users out of the exported function",

@@ -16,6 +16,8 @@ from vhlo_tools.findings import Finding, Level, SourceLocation
 # file of TensorFlow.
 
 _OWN: Final = str(Path(__file__).parents[1])
+#: TensorFlow's messages omit the beginning of a path.
+_OWN_END: Final = re.compile(rf"(?:^|/){re.escape(Path(_OWN).name)}/integrations/")
 #: Folders of packages whose lines are not the user's.
 _FRAMEWORKS: Final = re.compile(r"/(?:site|dist)-packages/(?:tensorflow|keras|keras_hub|tf_keras)/")
 
@@ -324,8 +326,7 @@ def _user_place(op: Any) -> SourceLocation | None:
 
 def _innermost(frames: Iterable[tuple[str, int]]) -> SourceLocation | None:
     for file, line in frames:
-        # TensorFlow's messages omit the beginning of a path.
-        if file.startswith(_OWN) or _OWN.endswith(file.partition("/integrations/")[0]):
+        if file.startswith(_OWN) or _OWN_END.search(file):
             return None
         if not _FRAMEWORKS.search(file.replace("\\", "/")):
             return SourceLocation(file, line)

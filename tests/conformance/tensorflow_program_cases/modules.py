@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -272,7 +273,7 @@ class Drawn(tf.Module):
 stateful("state: counter, mean and ring", Counter, X)
 stateful("state: batch normalization", Normalized, X)
 stateful("state: generator of random numbers", Drawn)
-for _name, _options in {
+_OPTIMIZERS: Final[dict[str, dict[str, Any]]] = {
     "SGD": {"momentum": 0.9, "nesterov": True},
     "Adam": {"amsgrad": True},
     "AdamW": {},
@@ -286,8 +287,9 @@ for _name, _options in {
     "Adafactor": {},
     "Lamb": {},
     "raw": {},
-}.items():
-    stateful(f"training: {_name}", lambda name=_name, options=_options: Trained(name, **options), X, IDS)
+}
+for _name, _options in _OPTIMIZERS.items():
+    stateful(f"training: {_name}", partial(Trained, _name, **_options), X, IDS)
 stateful("training: penalized by a gradient", lambda: Penalized("raw"), X, IDS)
 
 # Open sizes, and SavedModels

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import torch
@@ -245,7 +246,8 @@ def wave_equation(model: nn.Module) -> Callable[..., Any]:
 
         return second(0) - 4 * second(1)
 
-    return vmap(residual)
+    whole: Callable[..., Any] = vmap(residual)
+    return whole
 
 
 def _detached(model: nn.Module) -> dict[str, torch.Tensor]:
@@ -273,7 +275,7 @@ for _name, _model, _x in (("of a perceptron", NET, rand(5, 4)), ("of attention",
     traced(
         f"training: Adam, {_name}",
         adam,
-        lambda model=_model: model,
+        partial(lambda model: model, _model),
         _params,
         _zeros(_model),
         _zeros(_model),

@@ -113,7 +113,7 @@ def squashed(m: Any, state: torch.Tensor, noise: torch.Tensor) -> Any:
 
 
 def advantages(_: Any, rewards: torch.Tensor, values: torch.Tensor, done: torch.Tensor) -> torch.Tensor:
-    last, found = torch.zeros(rewards.shape[1]), []
+    last, found = torch.zeros(rewards.shape[1]), list[torch.Tensor]()
     for t in reversed(range(rewards.shape[0])):
         delta = rewards[t] + 0.99 * values[t + 1] * ~done[t] - values[t]
         last = delta + 0.95 * 0.99 * last * ~done[t]
