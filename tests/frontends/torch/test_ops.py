@@ -172,7 +172,10 @@ REPAIRED: Final[dict[str, tuple[Any, ...]]] = {
         ramp(2, 9),
     ),
     "adaptive_max_pool": (adaptive_pools, ramp(2, 4, 7, 10)),
-    "adaptive_max_pool_nan": (lambda x: functional.adaptive_max_pool2d(x, (2, 3)), extremes(1, 5, 7)),
+    "adaptive_max_pool_nan": (
+        lambda x: [each for size in ((2, 3), 1) for each in functional.adaptive_max_pool2d(x, size, return_indices=True)],
+        extremes(1, 5, 7),
+    ),
     "fftfreq": (
         lambda x: [x[:4] + torch.fft.fftfreq(4), x + torch.fft.fftfreq(9, 0.5), torch.fft.rfftfreq(8)],
         ramp(9),

@@ -208,7 +208,7 @@ def _adaptive_max_pool(value: torch.Tensor, output_size: Any) -> tuple[torch.Ten
     whole = value.flatten(-count)
     if all(each == 1 for each in output_size):
         ones = [*value.shape[:-count], *[1] * count]
-        return tuple(each.reshape(ones) for each in whole.max(-1))
+        return tuple(each.reshape(ones) for each in _largest(whole))
     places = torch.zeros((), dtype=torch.int64)
     for number, (size, length) in enumerate(zip(value.shape[-count:], output_size, strict=True)):
         if not isinstance(size, int):
@@ -222,8 +222,18 @@ def _adaptive_max_pool(value: torch.Tensor, output_size: Any) -> tuple[torch.Ten
         spots = torch.minimum(starts.unsqueeze(1) + torch.arange(longest), ends.unsqueeze(1) - 1)
         places = places * size + spots.reshape(shape)
     windows = places.flatten(count)
-    found, best = whole[..., windows].max(-1)
+    found, best = _largest(whole[..., windows])
     return found, torch.gather(windows.expand(*best.shape, -1), -1, best.unsqueeze(-1)).squeeze(-1)
+
+
+def _largest(value: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the maxima along the last dimension, and their places: the first, but of NaNs the last."""
+    import torch
+
+    found, place = value.max(-1)
+    is_nan = value != value
+    last = value.shape[-1] - 1 - is_nan.flip(-1).to(torch.int64).argmax(-1)
+    return found, torch.where(is_nan.any(-1), last, place)
 
 
 def _frequencies(length: int, spacing: float, parts: Sequence[tuple[int, int]], **options: Any) -> torch.Tensor:
