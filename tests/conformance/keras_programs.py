@@ -102,7 +102,7 @@ def functional(name: str, connect: Callable[..., Any], *inputs: Any, declared: A
 
 
 X, SERIES, IMAGE = drawn(2, 6), drawn(2, 5, 4), np.abs(drawn(2, 8, 8, 3))
-NUMBERS = np.array([[3, 4], [7, 9]], np.int64)
+NUMBERS = np.array([[3, 4], [7, 9]], np.int32)
 TOKENS = np.array([[1, 2, 3, 0, 0], [4, 5, 6, 7, 8]], np.int32)
 
 # Layers
