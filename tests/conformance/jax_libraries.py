@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 # Otherwise equinox reports failures through callbacks, which JAX does not export; and two devices.
@@ -470,8 +471,8 @@ def _() -> Any:
 # What becomes of them
 
 
-def outcome(made: Case) -> Outcome:
-    function, args, options = made
+def outcome(make: Callable[[], Case]) -> Outcome:
+    function, args, options = make()
     jitted = function if hasattr(function, "lower") else jax.jit(function, keep_unused=True)
     expected = [np.asarray(each) for each in jax.tree.leaves(jitted(*args))]
     described = list(jax.tree.map(lambda each: jax.ShapeDtypeStruct(np.shape(each), np.asarray(each).dtype), args))
@@ -490,4 +491,4 @@ def outcome(made: Case) -> Outcome:
 
 
 if __name__ == "__main__":
-    sys.exit(main({name: lambda make=make: outcome(make()) for name, make in CASES.items()}, REFUSED, __doc__))
+    sys.exit(main({name: partial(outcome, make) for name, make in CASES.items()}, REFUSED, __doc__))

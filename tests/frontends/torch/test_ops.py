@@ -173,7 +173,7 @@ REPAIRED: Final[dict[str, tuple[Any, ...]]] = {
     ),
     "adaptive_max_pool": (adaptive_pools, ramp(2, 4, 7, 10)),
     "adaptive_max_pool_nan": (
-        lambda x: [each for size in ((2, 3), 1) for each in functional.adaptive_max_pool2d(x, size, return_indices=True)],
+        lambda x: [functional.adaptive_max_pool2d(x, size, return_indices=True) for size in ((2, 3), 1)],
         extremes(1, 5, 7),
     ),
     "fftfreq": (
