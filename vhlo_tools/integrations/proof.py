@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -30,9 +31,16 @@ class ProofError(InvalidProgramError):
     """The artifact does not compute what the framework does; the message says which result differs."""
 
 
+#: What Keras sets before a message: in bold, it is the next line.
+_CALLED: Final = re.compile(r"Exception encountered when calling (?P<layer>.+?)\.?")
+_BOLD: Final = re.compile(r"\x1b\[\d*m")
+
+
 def first_words(text: str) -> str:
-    """Return the first nonempty line of a message."""
-    return next((line.strip() for line in text.splitlines() if line.strip()), "")
+    """Return the first nonempty line of a message, or the one that says what was wrong in a layer of Keras."""
+    lines = [line for each in text.splitlines() if (line := _BOLD.sub("", each).strip())]
+    called = _CALLED.fullmatch(lines[0]) if len(lines) > 1 else None
+    return f"{lines[1]} (in {called['layer']})" if called else next(iter(lines), "")
 
 
 def unproven(framework: str, reason: str) -> Finding:

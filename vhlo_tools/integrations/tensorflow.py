@@ -27,7 +27,7 @@ from vhlo_tools.integrations.exported_model import (
     serialize_module,
     unique,
 )
-from vhlo_tools.integrations.proof import verified
+from vhlo_tools.integrations.proof import first_words, verified
 from vhlo_tools.integrations.tensorflow_graphs import (
     FunctionGraphs,
     RecordedPlaces,
@@ -444,7 +444,7 @@ def _first_line(error: Exception) -> str:
     if not said:
         return type(error).__name__
     # AutoGraph's messages start with the call stack and end with the error.
-    return said[-1] if said[0] == _IN_USER_CODE else said[0]
+    return said[-1] if said[0] == _IN_USER_CODE else first_words("\n".join(said))
 
 
 _IN_USER_CODE: Final = "in user code:"

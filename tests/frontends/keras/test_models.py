@@ -256,6 +256,25 @@ def test_strings_are_refused_with_the_layer_that_takes_them() -> None:
     )
 
 
+class Counted(layers.Layer):
+    def call(self, x: Any) -> Any:
+        return keras.ops.histogram(x, 3, (0, 1))[0]
+
+
+def test_what_a_layer_of_keras_says_is_said() -> None:
+    x = layers.Input((4,), name="x")
+    model = keras.Model(x, keras.ops.histogram(x, 3, (0, 1))[0])
+    with pytest.raises(vt.InvalidProgramError, match=r"Input tensor must be 1-dimensional \(in Histogram\.call\(\)\)"):
+        export(model, batch_size=2)
+
+
+@pytest.mark.skipif(keras.backend.backend() != "torch", reason="an op that torch has, and no importer")
+def test_a_refused_op_of_a_layer_has_no_line_of_this_package() -> None:
+    with pytest.raises(vt.InvalidProgramError, match=r"aten\.histogram\.bin_ct") as caught:
+        export(Counted(), normal(4))
+    assert "integrations" not in str(caught.value)
+
+
 def test_random_numbers_of_training_alone_are_no_finding() -> None:
     x = layers.Input((4,), name="x")
     model = keras.Model(x, layers.GaussianNoise(0.5)(layers.Dropout(0.5)(x)))

@@ -40,6 +40,11 @@ def user_line(node: Node) -> SourceLocation | None:
     return SourceLocation(*(outside or frames)[-1]) if frames else None
 
 
+def is_users(place: SourceLocation | None) -> bool:
+    """Tell whether a place is known, and no line of this package."""
+    return place is not None and not place.file.startswith(_OWN)
+
+
 def described(node: Node) -> str:
     """Return the op of a node with its line: ``aten.roll.default at model.py:7``."""
     line = user_line(node)
