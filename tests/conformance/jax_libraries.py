@@ -7,12 +7,10 @@ program; the exit code is 1 if one differs, or is refused without standing in `R
 
 from __future__ import annotations
 
-import argparse
 import os
-import re
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 # Otherwise equinox reports failures through callbacks, which JAX does not export; and two devices.
@@ -37,6 +35,7 @@ import numpyro.distributions as dist
 import optax
 import optimistix
 from flax import nnx
+from framework_programs import NO_EXPORT, Outcome, became, main
 from jax import lax
 from jax.experimental import sparse
 from numpyro.infer.util import log_density
@@ -472,8 +471,8 @@ def _() -> Any:
 # What becomes of them
 
 
-def outcome(made: Case) -> tuple[str, str]:
-    function, args, options = made
+def outcome(make: Callable[[], Case]) -> Outcome:
+    function, args, options = make()
     jitted = function if hasattr(function, "lower") else jax.jit(function, keep_unused=True)
     expected = [np.asarray(each) for each in jax.tree.leaves(jitted(*args))]
     described = list(jax.tree.map(lambda each: jax.ShapeDtypeStruct(np.shape(each), np.asarray(each).dtype), args))
@@ -485,49 +484,11 @@ def outcome(made: Case) -> tuple[str, str]:
     try:
         export = jax.export.export(jitted)(*described)
     except Exception as error:  # what JAX itself does not export
-        return "no export by JAX", str(error).partition("\n")[0][:100]
+        return NO_EXPORT, str(error).partition("\n")[0][:100]
     inputs = [np.asarray(each) for each in jax.tree.leaves(args)]
     kept = [inputs[number] for number in export.module_kept_var_idx]
-    try:
-        artifact = vt.serialize(export, allow_other_dialects=True)
-        oldest = artifact.requirements().downgradable_to
-        moved = vt.retarget(artifact, oldest)
-        found = vt.run(moved, kept)
-    except vt.VhloToolsError as error:
-        return "refused", str(error)[:200].replace("\n", " ")
-    for number, (one, other) in enumerate(zip(found, expected, strict=True)):
-        wide = np.complex128 if other.dtype.kind == "c" else np.float64
-        allowed = (
-            2e-4 * max(1.0, float(np.abs(other[np.isfinite(other)]).max(initial=0))) if other.dtype.kind in "fc" else 0
-        )
-        if one.shape != other.shape or not np.allclose(
-            one.astype(wide), other.astype(wide), rtol=0, atol=allowed, equal_nan=True
-        ):
-            return "different", f"result {number} at {oldest}: {one.reshape(-1)[:4]} and not {other.reshape(-1)[:4]}"
-    return "equal", f"at {oldest}"
-
-
-def outcomes(only: str = "") -> Iterator[tuple[str, str, str]]:
-    for name, make in CASES.items():
-        if re.search(only, name):
-            try:
-                yield name, *outcome(make())
-            except Exception as error:  # a fault of the program here, or of this package
-                yield name, "fault", f"{type(error).__name__}: {error}"[:300].replace("\n", " ")
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="a regular expression that names contain")
-    counts = Counter[str]()
-    failed = False
-    for name, what, said in outcomes(parser.parse_args().only):
-        print(f"{what:16} {name}: {said}", flush=True)
-        counts[what] += 1
-        failed = failed or what in ("different", "fault") or (what == "refused" and name not in REFUSED)
-    print(", ".join(f"{count} {what}" for what, count in counts.items()))
-    return int(failed)
+    return became(vt.serialize(export, allow_other_dialects=True), [(kept, expected)])
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main({name: partial(outcome, make) for name, make in CASES.items()}, REFUSED, __doc__))

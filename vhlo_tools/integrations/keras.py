@@ -22,7 +22,7 @@ from vhlo_tools.errors import InvalidInputError, InvalidProgramError, Unsupporte
 from vhlo_tools.findings import Finding, SourceLocation
 from vhlo_tools.integrations.exported_model import ExportedModel, fixed_shapes, joined, serialize_module, unique
 from vhlo_tools.integrations.extras import require_extra
-from vhlo_tools.integrations.proof import verified
+from vhlo_tools.integrations.proof import first_words, verified
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
@@ -340,4 +340,4 @@ _BACKENDS: Final[dict[str, Callable[[_Flat, Sequence[_Argument], Any], Artifact]
 
 
 def _first_line(error: Exception) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return first_words(str(error)) or type(error).__name__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -30,9 +31,16 @@ class ProofError(InvalidProgramError):
     """The artifact does not compute what the framework does; the message says which result differs."""
 
 
+#: What Keras sets before a message: in bold, it is the next line.
+_CALLED: Final = re.compile(r"Exception encountered when calling (?P<layer>.+?)\.?")
+_BOLD: Final = re.compile(r"\x1b\[\d*m")
+
+
 def first_words(text: str) -> str:
-    """Return the first nonempty line of a message."""
-    return next((line.strip() for line in text.splitlines() if line.strip()), "")
+    """Return the first nonempty line of a message, or the one that says what was wrong in a layer of Keras."""
+    lines = [line for each in text.splitlines() if (line := _BOLD.sub("", each).strip())]
+    called = _CALLED.fullmatch(lines[0]) if len(lines) > 1 else None
+    return f"{lines[1]} (in {called['layer']})" if called else next(iter(lines), "")
 
 
 def unproven(framework: str, reason: str) -> Finding:
@@ -59,8 +67,9 @@ def verified(
     if verify is False or (verify is None and examples is None):
         return model
     seconds = max(LEAST_SECONDS, monotonic() - started)
-    if any(each.feature == "random_state" for each in model.findings):
-        reason = "it draws random numbers"
+    if drawn := [each for each in model.findings if each.feature == "random_state"]:
+        place = f" at {drawn[0].location}" if drawn[0].location else ""
+        reason = f"it draws random numbers ({drawn[0].op}{place})"
     reason = reason or _compared(model, framework, compute, examples, seconds)
     if reason is None:
         return model

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from time import monotonic
@@ -26,14 +27,18 @@ from vhlo_tools.integrations.exported_model import (
     serialize_module,
     unique,
 )
-from vhlo_tools.integrations.proof import verified
+from vhlo_tools.integrations.proof import first_words, verified
 from vhlo_tools.integrations.tensorflow_graphs import (
     FunctionGraphs,
+    RecordedPlaces,
     branches_of_other_shapes,
     explained_refusal,
     growing_arrays,
+    ops_of_open_sizes,
     owner_of,
+    recorded_places,
     variable_names,
+    variables_of,
     with_user_locations,
 )
 from vhlo_tools.integrations.tensorflow_import import import_tensorflow
@@ -93,11 +98,42 @@ def export(
         DowngradeError: If it needs a feature newer than the target.
         UnknownTargetError: If the target is unknown, or a version that the library cannot write.
     """
+    return _export(
+        function,
+        arguments,
+        {},
+        target=target,
+        weights=weights,
+        batch_size=batch_size,
+        shapes=shapes,
+        platform=platform,
+        name=name,
+        owner=owner,
+        verify=verify,
+        **options,
+    )
+
+
+def _export(
+    function: Callable[..., Any],
+    arguments: Sequence[Any],
+    recorded: RecordedPlaces,
+    *,
+    target: str | Version,
+    weights: Literal["arguments", "constants"],
+    batch_size: int | None,
+    shapes: Mapping[str, Sequence[int]] | None,
+    platform: str,
+    name: str | None,
+    owner: Any,
+    verify: bool | None,
+    **options: Unpack[ExportOptions],
+) -> ExportedModel:
     tf = import_tensorflow("exporting a TensorFlow function")
     started = monotonic()
     name = name or str(getattr(function, "__name__", None) or getattr(function, "name", None) or "the function")
     traced = _traced(tf, function, arguments, name)
-    call = _SignatureCall.of(tf, traced, name)
+    call = _SignatureCall.of(tf, traced, name, recorded)
     declared = [spec.shape for spec in call.specs]
     # Python values have no shape.
     given = [leaf.shape for leaf in tf.nest.flatten(arguments) if getattr(leaf, "shape", None) is not None]
@@ -121,9 +157,10 @@ def export(
         concrete = compiled.get_concrete_function(*specs)
     except Exception as error:
         raise InvalidProgramError(f"TensorFlow cannot trace {name} for these shapes: {_first_line(error)}") from error
-    graphs = FunctionGraphs(concrete)
-    variables = (*traced.variables, *concrete.variables)
-    known = variable_names(tf, owner_of(function) if owner is None else owner, variables)
+    graphs = FunctionGraphs(concrete, recorded)
+    owner = owner_of(function) if owner is None else owner
+    variables = (*traced.variables, *concrete.variables, *variables_of(tf, owner))
+    known = variable_names(tf, owner, variables)
     captured, held = _captured(concrete, graphs, variables, known, (*call.inputs, *call.outputs), name)
     growing = list(growing_arrays(tf, graphs))
     if lost := [each for each in growing if each.level == "error"]:
@@ -132,15 +169,15 @@ def export(
     try:
         artifact = serialize_module(text, target, name=name, **options)
     except InvalidProgramError as error:
-        if findings := list(branches_of_other_shapes(graphs)):
+        if findings := [*branches_of_other_shapes(graphs), *ops_of_open_sizes(text, graphs)]:
             raise UnsupportedFeatureError(f"{name} cannot be written as a portable artifact", findings) from error
         raise
     artifact = artifact.with_findings([*graphs.random_ops(), *growing, *artifact.findings])
     updated = _updated(artifact, call, list(captured), name)
     if weights == "constants" and updated:
         raise InvalidInputError(
-            f"{name} assigns to {', '.join(updated)}, which cannot be constants: "
-            "export its weights as arguments (--weights)"
+            f"{name} assigns to {', '.join(updated)} (by {graphs.assigning(concrete, held[updated[0]])}), which cannot "
+            "be constants: export its weights as arguments (--weights)"
         )
     model = ExportedModel.named(artifact, call.inputs, (*call.outputs, *updated), captured)
     model = model if weights == "arguments" else model.bound()
@@ -213,8 +250,10 @@ def export_saved_model(
     if signature not in signatures:
         known = ", ".join(sorted(signatures)) or "none"
         raise InvalidInputError(f"{name} has no signature {signature!r}; its signatures are: {known}")
-    return export(
+    return _export(
         signatures[signature],
+        (),
+        recorded_places(Path(path)),
         target=target,
         weights=weights,
         batch_size=batch_size,
@@ -244,15 +283,25 @@ class _SignatureCall:
     outputs: tuple[str, ...]
 
     @classmethod
-    def of(cls, tf: Any, traced: Any, name: str) -> _SignatureCall:
+    def of(cls, tf: Any, traced: Any, name: str, recorded: RecordedPlaces) -> _SignatureCall:
         """An input or output that no StableHLO program can have is an ``UnsupportedFeatureError``."""
         structure = traced.structured_input_signature
         leaves = tf.nest.flatten(structure)
         paths = [*_paths(tf, structure[0], _parameters(traced)), *_paths(tf, structure[1], None)]
-        specs, names = [], []
+        specs: list[Any] = []
+        names: list[str] = []
         for path, leaf in zip(joined(paths, "input"), leaves, strict=True):
             if isinstance(leaf, tf.TypeSpec):
-                _check_type(tf, leaf, tf.TensorSpec, f"the input {path} of {name}", name)
+                try:
+                    _check_type(tf, leaf, tf.TensorSpec, f"the input {path} of {name}", name)
+                except UnsupportedFeatureError as error:
+                    graphs, first = FunctionGraphs(traced, recorded), len(specs)
+                    found = [
+                        replace(error.findings[0], op=used.type, location=graphs.place_of(used))
+                        for tensor in traced.graph.inputs[first : first + 1]
+                        for used in graphs.users(tensor)
+                    ]
+                    raise UnsupportedFeatureError(error.summary, found or error.findings) from None
                 specs.append(leaf)
                 names.append(path)
         outputs = []
@@ -352,13 +401,15 @@ def _captured(
                     "tensorflow_type",
                     "error",
                     "type",
-                    f"{used.type} uses a {tensor.dtype.name} from outside of {name} that is not a variable, such as a "
-                    f"lookup table or the state of a generator",
+                    f"{used.type}{node} uses a {tensor.dtype.name} from outside of {name} that is not a variable, such "
+                    f"as a lookup table or the state of a generator",
                     op=used.type,
-                    location=graphs.place(used.name),
+                    location=place,
                     remedy="move its users out of the exported function",
                 )
                 for used in graphs.users(inner)
+                for place in (graphs.place(used.name),)
+                for node in ("" if place else f" ({used.name})",)
             ]
             raise UnsupportedFeatureError(f"{name} cannot be written as a portable artifact", findings)
         names.append("captured" if variable is None else called[id(tensor)])
@@ -393,7 +444,7 @@ def _first_line(error: Exception) -> str:
     if not said:
         return type(error).__name__
     # AutoGraph's messages start with the call stack and end with the error.
-    return said[-1] if said[0] == _IN_USER_CODE else said[0]
+    return said[-1] if said[0] == _IN_USER_CODE else first_words("\n".join(said))
 
 
 _IN_USER_CODE: Final = "in user code:"

@@ -216,6 +216,8 @@ def test_random_numbers_in_inference_are_a_finding(weights: Any) -> None:
     assert finding.location.file == __file__
     first, second = (results_of(exported, [normal(2, 4)])[0] for _ in range(2))
     assert np.array_equal(first, second)
+    with pytest.raises(vt.InvalidProgramError, match=r"draws random numbers \(keras\.random\.normal at .*test_models"):
+        export(model, batch_size=2, weights=weights, verify=True)
 
 
 @pytest.mark.parametrize("weights", ["constants", "arguments"])
@@ -252,6 +254,25 @@ def test_strings_are_refused_with_the_layer_that_takes_them() -> None:
     assert finding.message == (
         "the input text of model is a tensor of strings, which StableHLO does not support: hashed (Lambda) takes it"
     )
+
+
+class Counted(layers.Layer):
+    def call(self, x: Any) -> Any:
+        return keras.ops.histogram(x, 3, (0, 1))[0]
+
+
+def test_what_a_layer_of_keras_says_is_said() -> None:
+    x = layers.Input((4,), name="x")
+    model = keras.Model(x, keras.ops.histogram(x, 3, (0, 1))[0])
+    with pytest.raises(vt.InvalidProgramError, match=r"Input tensor must be 1-dimensional \(in Histogram\.call\(\)\)"):
+        export(model, batch_size=2)
+
+
+@pytest.mark.skipif(keras.backend.backend() != "torch", reason="an op that torch has, and no importer")
+def test_a_refused_op_of_a_layer_has_no_line_of_this_package() -> None:
+    with pytest.raises(vt.InvalidProgramError, match=r"aten\.histogram\.bin_ct") as caught:
+        export(Counted(), normal(4))
+    assert "integrations" not in str(caught.value)
 
 
 def test_random_numbers_of_training_alone_are_no_finding() -> None:

@@ -27,6 +27,10 @@ def test_types_that_stablehlo_does_not_have() -> None:
     strings = tf.TensorSpec([4], tf.string)
     message = refused(vt.UnsupportedFeatureError, tf.strings.length, strings)
     assert "the input input of f is a tensor of type string, which StableHLO does not support" in message
+    with pytest.raises(vt.UnsupportedFeatureError) as caught:
+        export(lambda x: tf.strings.length(x), strings, name="f")
+    (finding,) = caught.value.findings
+    assert (finding.op, finding.location and finding.location.file) == ("StringLength", __file__)
     message = refused(vt.UnsupportedFeatureError, lambda x: {"text": tf.strings.as_string(x)}, VECTOR)
     assert "the output text of f is a tensor of type string" in message
     message = refused(
@@ -148,6 +152,46 @@ def test_ops_of_a_saved_model_have_the_name_of_their_layer(tmp_path: Path) -> No
     tf.saved_model.save(tf.Module(), str(tmp_path), signatures=function)
     with pytest.raises(vt.UnsupportedFeatureError, match=r"AsString \(hashing/text\) is an op that XLA cannot compile"):
         export_saved_model(tmp_path)
+
+
+def chosen(x: tf.Tensor) -> tf.Tensor:
+    return tf.cond(x[0] > 0, lambda: tf.tan(x), lambda: x + tf.random.normal([4]))
+
+
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_findings_about_a_saved_model_have_the_lines_that_it_records(is_recorded: bool, tmp_path: Path) -> None:
+    options = tf.saved_model.SaveOptions(save_debug_info=is_recorded)
+    function = tf.function(chosen, input_signature=[VECTOR])
+    tf.saved_model.save(tf.Module(), str(tmp_path), signatures=function, options=options)
+    line = vt.SourceLocation(__file__, chosen.__code__.co_firstlineno + 1) if is_recorded else None
+    (finding,) = export_saved_model(tmp_path).findings
+    assert (finding.op, finding.location) == ("RandomStandardNormal", line)
+    with pytest.raises(vt.DowngradeError) as caught:
+        export_saved_model(tmp_path, target="1.3.0")
+    assert {each.location for each in caught.value.findings} == {line}
+
+
+def test_what_xla_says_of_one_op_has_its_name_and_line() -> None:
+    with pytest.raises(vt.UnsupportedFeatureError) as caught:
+        export(lambda d, y: tf.linalg.tridiagonal_solve(d, y, "compact"), tf.TensorSpec([3, 4]), tf.TensorSpec([4, 2]))
+    (finding,) = caught.value.findings
+    assert finding.op == "TridiagonalSolve"
+    assert finding.message.endswith("(TridiagonalSolve): Current implementation does not yet support pivoting.")
+    assert finding.location is not None
+    assert finding.location.file == __file__
+
+
+def test_a_reshape_of_a_tensor_whose_size_depends_on_values() -> None:
+    def placed(x: tf.Tensor) -> tf.Tensor:
+        return tf.searchsorted([0.0, 1.0], tf.boolean_mask(x, x > 0))
+
+    with pytest.raises(vt.UnsupportedFeatureError) as caught:
+        export(placed, VECTOR, name="f")
+    finding = caught.value.findings[0]
+    assert "changes the shape of a tensor whose size depends on values" in finding.message
+    assert finding.op
+    assert finding.location is not None
+    assert finding.location.file == __file__
 
 
 def test_what_is_captured_and_is_no_variable() -> None:

@@ -142,7 +142,7 @@ def test_what_a_model_changes_is_a_result(importer: Any) -> None:
     expected = model(x)
     for result, tensor in zip(results, [expected, *(model.get_buffer(name) for name in names)], strict=True):
         np.testing.assert_allclose(result, tensor.detach().numpy(), rtol=1e-5, atol=1e-6)
-    with pytest.raises(vt.InvalidProgramError, match=r"changes its weights num_batches_tracked, running_mean, .*eval"):
+    with pytest.raises(vt.InvalidProgramError, match=r"changes its weights num_batches_tracked, .*\(by aten.*eval"):
         export(nn.BatchNorm1d(4), (x,), importer=importer)
 
 
@@ -190,6 +190,10 @@ class Fails(nn.Module):
             self.weight = nn.Parameter(torch.ones(3, device="meta"))
         elif what == "complex":
             self.weight = nn.Parameter(torch.ones(3, dtype=torch.complex64))
+        elif what == "sparse":
+            self.register_buffer("matrix", torch.eye(3).to_sparse())
+        elif what == "packed":
+            self.layer = torch.ao.quantization.quantize_dynamic(nn.Sequential(nn.Linear(3, 2)), {nn.Linear})
 
     def forward(self, x: torch.Tensor) -> Any:
         match self.what:
@@ -215,6 +219,14 @@ class Fails(nn.Module):
                 return {"x": x, "kind": "text"}
             case "item":
                 return x, x.sum().item()
+            case "sparse":
+                return torch.sparse.mm(self.matrix, x[:, None])
+            case "checks":
+                return torch.distributions.Normal(0.0, x, validate_args=True).log_prob(x)
+            case "loss":
+                return torch.nn.functional.gaussian_nll_loss(x, x, x)
+            case "packed":
+                return self.layer(x)
             case "object":
                 return {"x": x, "by": Increment}
             case "quantized":
@@ -232,6 +244,8 @@ class Fails(nn.Module):
 MLIR, AX = r"torch-mlir cannot convert Fails to StableHLO: ", r"torchax cannot convert Fails to StableHLO: "
 
 
+@pytest.mark.filterwarnings("ignore:torch.ao.quantization is deprecated:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor, :UserWarning")
 @pytest.mark.parametrize(
     ("importer", "what", "message"),
     [
@@ -260,6 +274,18 @@ MLIR, AX = r"torch-mlir cannot convert Fails to StableHLO: ", r"torchax cannot c
         ),
         ("auto", "text", r"^Fails returns kind, the str 'text', which is not a tensor: expected tensors and None$"),
         ("auto", "item", r"^Fails returns output1, a float that is only known at run time \(a tensor can have it\)"),
+        (
+            "auto",
+            "sparse",
+            r"Fails: matrix, of aten\._sparse_addmm\.default at .*\.py:\d+, is a tensor of torch\.sparse_coo",
+        ),
+        (
+            "auto",
+            "checks",
+            r"Fails: Guard.*\(Distribution.__init__ of torch asks .*: validate_args=False omits the check",
+        ),
+        ("auto", "loss", r"Fails: GuardOnData.*test_export\.py:\d+ \(gaussian_nll_loss of torch asks for it; "),
+        ("auto", "packed", r"Fails: it holds a torch\.classes\.quantized\.LinearPackedParamsBase, an object of C\+\+"),
         (
             "auto",
             "object",

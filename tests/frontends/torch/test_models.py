@@ -290,3 +290,12 @@ def test_dynamic_shapes(name: str, importer: Any) -> None:
     for each in (inputs, others):
         for exported in (newest, old):
             compare(vt.run(exported.artifact, [*map(numpy_of, each)]), model(*each))
+
+
+def test_an_open_image_is_doubled() -> None:
+    """torch-mlir has no sizes as floats."""
+    model = Apply(lambda _, x: functional.interpolate(x, scale_factor=2, mode="nearest"))
+    sizes = {2: torch.export.Dim("height", min=2, max=32), 3: torch.export.Dim("width", min=2, max=32)}
+    exported = export(model, (rand(1, 2, 5, 4),), dynamic_shapes=((sizes,),))
+    for each in (rand(1, 2, 5, 4), rand(1, 2, 3, 7)):
+        compare(vt.run(exported.artifact, [numpy_of(each)]), model(each))

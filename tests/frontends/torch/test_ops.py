@@ -88,6 +88,24 @@ def searched(bounds: torch.Tensor, values: torch.Tensor) -> Any:
     return torch.searchsorted(bounds, values), right, torch.bucketize(values, bounds[0]), torch.bucketize(2, bounds[0])
 
 
+def adaptive_pools(x: torch.Tensor) -> Any:
+    return [
+        *functional.adaptive_max_pool2d(x, (3, None), return_indices=True),
+        *functional.adaptive_max_pool2d(x, 1, return_indices=True),
+        *functional.adaptive_max_pool1d(x[0], 4, return_indices=True),
+        *functional.adaptive_max_pool3d(x, (2, 3, 4), return_indices=True),
+    ]
+
+
+def observed(is_enabled: bool) -> torch.nn.Module:
+    layer = torch.ao.quantization.FakeQuantize(quant_min=0, quant_max=255)
+    layer.scale.fill_(0.03)
+    layer.zero_point.fill_(7)
+    layer.enable_fake_quant(is_enabled)
+    layer.disable_observer()
+    return layer
+
+
 LARGE = torch.tensor([300001, -1, 1, 2, 0, -7])
 DIVISORS = torch.tensor([INF, INF, 3, 1, 2, -3, 3, 2, -2, 0])
 EYES = torch.eye(3).repeat(2, 1, 1) * 3 + ramp(2, 3, 3) @ ramp(2, 3, 3).mT
@@ -145,6 +163,23 @@ REPAIRED: Final[dict[str, tuple[Any, ...]]] = {
         ramp(2, 9),
     ),
     "ldexp": (lambda x: torch.ldexp(x, torch.tensor([3])), torch.arange(9)),
+    "fake_quantize_per_tensor": (
+        lambda x: [
+            torch.fake_quantize_per_tensor_affine(x, 0.1, 3, -8, 7),
+            torch.fake_quantize_per_tensor_affine(x, torch.tensor(0.1), torch.tensor(3, dtype=torch.int32), -8, 7),
+            *(observed(enabled)(x) for enabled in (True, False)),
+        ],
+        ramp(2, 9),
+    ),
+    "adaptive_max_pool": (adaptive_pools, ramp(2, 4, 7, 10)),
+    "adaptive_max_pool_nan": (
+        lambda x: [functional.adaptive_max_pool2d(x, size, return_indices=True) for size in ((2, 3), 1)],
+        extremes(1, 5, 7),
+    ),
+    "fftfreq": (
+        lambda x: [x[:4] + torch.fft.fftfreq(4), x + torch.fft.fftfreq(9, 0.5), torch.fft.rfftfreq(8)],
+        ramp(9),
+    ),
 }
 
 #: Of torchax; torch-mlir refuses them.

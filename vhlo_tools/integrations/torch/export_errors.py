@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import re
 import sys
 import traceback
@@ -32,9 +33,16 @@ _FRAME: Final = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+)', re.
 
 def user_line(node: Node) -> SourceLocation | None:
     """Return the innermost line outside of torch, or else the innermost in torch."""
-    frames = [(each["file"], int(each["line"])) for each in _FRAME.finditer(node.meta.get("stack_trace") or "")]
+    found = ((each["file"], int(each["line"])) for each in _FRAME.finditer(node.meta.get("stack_trace") or ""))
+    # Code that torch made has no file, and ours is not the user's.
+    frames = [frame for frame in found if not frame[0].startswith(("<", _OWN))]
     outside = [frame for frame in frames if not frame[0].startswith(_folder_of_torch())]
     return SourceLocation(*(outside or frames)[-1]) if frames else None
+
+
+def is_users(place: SourceLocation | None) -> bool:
+    """Tell whether a place is known, and no line of this package."""
+    return place is not None and not place.file.startswith(_OWN)
 
 
 def described(node: Node) -> str:
@@ -274,6 +282,8 @@ _VALUES: Final = (
     "what is run may not depend on the values of tensors: torch.where and torch.cond choose by them, torch.while_loop "
     "repeats, and torch._check states what a size is"
 )
+_OBJECT: Final = re.compile(r"__torch__\.(?P<kind>torch\.classes\.[\w.]+) .*'__obj_flatten__'")
+_ASKING: Final = re.compile(r"/torch/(?:nn|distributions)/")
 _OP: Final = re.compile(r"'torch\.((?:aten|prims|prim|runtime|quantized|torchvision)\.[\w.]+)'")
 
 
@@ -300,7 +310,8 @@ def reason_of(error: Exception) -> str:
     """Return what an error of torch says, in one line, with the user's line and the advice that follows it."""
     import torch
 
-    text = str(error)
+    # What torch adds to messages is no reason, where it is all that they say.
+    text = str(error).partition("The error above occurred when calling torch.export")[0]
     if isinstance(error, KeyError) and error.args and isinstance(error.args[0], torch.dtype):
         return f"it has no tensors of {error.args[0]}"
     said = _NOISE.sub("", first_words(text)).rstrip(".")
@@ -308,7 +319,13 @@ def reason_of(error: Exception) -> str:
     line = _line_of(error)
     advice = [_advice(text)]
     if type(error).__name__ == "GuardOnDataDependentSymNode":
-        advice.insert(0, _VALUES)
+        # What torch advises is for who can change the line.
+        cause = _cause(error)
+        advice = [cause, _VALUES] if cause else [_VALUES, *advice]
+    if held := _OBJECT.search(text):
+        return (
+            f"it holds a {held['kind']}, an object of C++ that torch.export cannot take: export it without that layer"
+        )
     shown = "; ".join(filter(None, advice))
     return f"{reason}{f' at {line}' if line else ''}{f' ({shown})' if shown else ''}"
 
@@ -322,6 +339,19 @@ def _line_of(error: Exception) -> SourceLocation | None:
         if outside:
             return SourceLocation(*outside[-1])
     return None
+
+
+def _cause(error: Exception) -> str:
+    """Return what of torch's layers, losses and distributions asks for a value."""
+    codes = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+    found = [
+        each for each in codes if _ASKING.search(each.co_filename) and not each.co_name.startswith(("_call", "_wrap"))
+    ]
+    if not found:
+        return ""
+    name = getattr(found[-1], "co_qualname", found[-1].co_name)
+    is_checked = "distributions" in found[-1].co_filename
+    return f"{name} of torch asks for it{': validate_args=False omits the check' if is_checked else ''}"
 
 
 def _advice(text: str) -> str:
@@ -339,9 +369,27 @@ def _advice(text: str) -> str:
 def quiet_failure() -> Iterator[None]:
     """Hold back output on stderr, and discard it on failure: torch prints whole graphs before it raises."""
     kept = io.StringIO()
-    with redirect_stderr(kept):
-        yield
+    handlers = _handlers()
+    streams = [each.setStream(kept) for each in handlers]
+    try:
+        with redirect_stderr(kept):
+            yield
+    finally:
+        for handler, stream in zip(handlers, streams, strict=True):
+            if stream is not None:
+                handler.setStream(stream)
     sys.stderr.write(kept.getvalue())
+
+
+def _handlers() -> list[logging.StreamHandler[Any]]:
+    """Return what writes messages of torch to stderr."""
+    loggers = [logging.getLogger(name) for name in logging.root.manager.loggerDict if name.partition(".")[0] == "torch"]
+    found = {id(each): each for logger in loggers for each in logger.handlers}
+    return [
+        each
+        for each in found.values()
+        if isinstance(each, logging.StreamHandler) and each.stream in (sys.stderr, sys.__stderr__)
+    ]
 
 
 def data_dependent(program: torch.export.ExportedProgram) -> str | None:

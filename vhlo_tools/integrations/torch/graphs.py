@@ -29,7 +29,7 @@ def as_numpy(tensor: torch.Tensor, name: str) -> np.ndarray[Any, Any]:
     import numpy as np
     import torch
 
-    if tensor.layout != torch.strided or tensor.is_quantized or tensor.device.type == "meta":
+    if not is_dense(tensor):
         kind = "without values" if tensor.device.type == "meta" else "sparse or quantized"
         raise InvalidProgramError(f"{name} is a tensor {kind}: expected a dense tensor of numbers")
     plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
@@ -44,6 +44,12 @@ def as_numpy(tensor: torch.Tensor, name: str) -> np.ndarray[Any, Any]:
     except (KeyError, RuntimeError, TypeError) as error:
         raise InvalidProgramError(f"{name} is a {plain.dtype} that cannot be converted to an array: {error}") from error
     return whole
+
+
+def is_dense(tensor: torch.Tensor) -> bool:
+    import torch
+
+    return bool(tensor.layout == torch.strided and not tensor.is_quantized and tensor.device.type != "meta")
 
 
 # Edits of exported programs before they are decomposed

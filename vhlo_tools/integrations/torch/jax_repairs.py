@@ -438,6 +438,13 @@ def _angle(value: Any) -> Any:
     return jnp.where(value != value, value, jnp.where(value < 0, jnp.pi, 0))
 
 
+def _arange(start: Any, end: Any, step: Any = 1, **_: Any) -> Any:
+    """Torchax makes numbers of the bounds of a range of floats; an open size is none."""
+    import jax.numpy as jnp
+
+    return jnp.arange(start, end, step)
+
+
 def _named(function: Callable[..., Any], *names: str) -> dict[str, Callable[..., Any]]:
     return dict.fromkeys((f"aten.{each}" for each in names), function)
 
@@ -447,6 +454,7 @@ def _with(function: Callable[..., Any], *first: Any) -> Callable[..., Any]:
 
 
 JAX_REPAIRS: Final[dict[str, Callable[..., Any]]] = {
+    **_named(_arange, "arange.start_step"),
     **_named(_pow, "pow.Scalar", "pow.Tensor_Scalar", "pow.Tensor_Tensor"),
     **_named(_convolution, "convolution.default"),
     **_named(_scatter_reduce, "scatter_reduce.two"),

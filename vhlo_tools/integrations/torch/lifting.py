@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.errors import InvalidProgramError
-from vhlo_tools.integrations.torch.export_errors import explained, input_names, output_names
-from vhlo_tools.integrations.torch.graphs import as_numpy, count_from_the_start, prepared
+from vhlo_tools.integrations.torch.export_errors import described, explained, input_names, output_names
+from vhlo_tools.integrations.torch.graphs import as_numpy, count_from_the_start, is_dense, prepared
 from vhlo_tools.integrations.torch.shared_decompositions import shared_decompositions
 from vhlo_tools.records import dataclass
 
@@ -78,10 +78,11 @@ class _Lifting:
         changed = [spec for spec in signature.output_specs if spec.target and spec.kind.name.endswith("_MUTATION")]
         written = {spec.target for spec in changed if not spec.kind.name.startswith("USER_INPUT")}
         if constants and written:
+            first = described(next(self.nodes[spec.arg.name] for spec in changed if spec.target in written))
             raise InvalidProgramError(
-                f"{self.name} changes its weights {', '.join(sorted(written))}, which is impossible for constants: "
-                f"call model.eval() before it is exported, or make the weights arguments, so that their new values "
-                f"are results"
+                f"{self.name} changes its weights {', '.join(sorted(written))} (by {first}), which is impossible for "
+                f"constants: call model.eval() before it is exported, if that is what a layer does in training alone, "
+                f"or make the weights arguments, so that their new values are results"
             )
         tensors = dict(self._tensors_of(by_kind[InputKind.USER_INPUT], inputs))
         read = self._without_aliases([*by_kind[InputKind.PARAMETER], *by_kind[InputKind.BUFFER]], written)
@@ -178,7 +179,13 @@ class _Lifting:
     def _value(self, spec: InputSpec) -> torch.Tensor:
         persistent = spec.target in self.program.state_dict
         value: torch.Tensor = (self.program.state_dict if persistent else self.program.constants)[spec.target]
-        return value
+        if is_dense(value):
+            return value
+        used = "".join(f", of {described(user)}" for user in list(self.nodes[spec.arg.name].users)[:1])
+        raise InvalidProgramError(
+            f"{self.name}: {spec.target}{used}, is a tensor of {value.layout}: expected a dense tensor of numbers; "
+            f"to_dense() makes one"
+        )
 
 
 def _kind(argument: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -29,6 +29,21 @@ def shared_decompositions() -> dict[Any, Callable[..., Any]]:
         torch.ops.aten._embedding_bag.default: _embedding_bag,
         torch.ops.aten._embedding_bag_forward_only.default: _embedding_bag,
         torch.ops.aten.fake_quantize_per_channel_affine_cachemask.default: _fake_quantize,
+        torch.ops.aten.fake_quantize_per_tensor_affine_cachemask.default: _fake_quantize_whole,
+        torch.ops.aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default: (
+            lambda value, scale, zero, enabled, *bounds: tuple(
+                torch.where(enabled == 1, *pair)
+                for pair in zip(_fake_quantize_whole(value, scale, zero, *bounds), (value, True), strict=True)
+            )
+        ),
+        torch.ops.aten.adaptive_max_pool2d.default: _adaptive_max_pool,
+        torch.ops.aten.adaptive_max_pool3d.default: _adaptive_max_pool,
+        torch.ops.aten.fft_fftfreq.default: lambda length, spacing=1.0, **options: _frequencies(
+            length, spacing, [(0, (length + 1) // 2), (-(length // 2), 0)], **options
+        ),
+        torch.ops.aten.fft_rfftfreq.default: lambda length, spacing=1.0, **options: _frequencies(
+            length, spacing, [(0, length // 2 + 1)], **options
+        ),
         # Their checks of the input are side effects.
         torch.ops.aten.linalg_inv.default: lambda value: torch.linalg.inv_ex(value)[0],
         torch.ops.aten.linalg_cholesky.default: lambda value, *, upper=False: torch.linalg.cholesky_ex(
@@ -170,11 +185,59 @@ def _embedding_bag(
 def _fake_quantize(
     value: torch.Tensor, scale: torch.Tensor, zero_point: torch.Tensor, axis: int, quant_min: int, quant_max: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    import torch
-
     shape = [1] * value.ndim
     shape[axis] = -1
-    step, zero = scale.reshape(shape), zero_point.reshape(shape)
+    return _fake_quantize_whole(value, scale.reshape(shape), zero_point.reshape(shape), quant_min, quant_max)
+
+
+def _fake_quantize_whole(
+    value: torch.Tensor, step: Any, zero: Any, quant_min: int, quant_max: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    import torch
+
     number = torch.round(value * (1 / step)) + zero
     inside = (number >= quant_min) & (number <= quant_max)
     return ((number.clamp(quant_min, quant_max) - zero) * step).to(value.dtype), inside
+
+
+def _adaptive_max_pool(value: torch.Tensor, output_size: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the maxima of windows whose sizes differ by one at most, and their places in the whole."""
+    import torch
+
+    count = len(output_size)
+    whole = value.flatten(-count)
+    if all(each == 1 for each in output_size):
+        ones = [*value.shape[:-count], *[1] * count]
+        return tuple(each.reshape(ones) for each in _largest(whole))
+    places = torch.zeros((), dtype=torch.int64)
+    for number, (size, length) in enumerate(zip(value.shape[-count:], output_size, strict=True)):
+        if not isinstance(size, int):
+            raise NotImplementedError("aten.adaptive_max_pool of an open size, to more than one element")
+        steps = torch.arange(length + 1) * size
+        starts, ends = steps[:-1] // length, (steps[1:] + length - 1) // length
+        longest = max(-(-(at + 1) * size // length) - at * size // length for at in range(length))
+        shape = [1] * (2 * count)
+        shape[number], shape[count + number] = length, longest
+        # In a shorter window the last place stands twice.
+        spots = torch.minimum(starts.unsqueeze(1) + torch.arange(longest), ends.unsqueeze(1) - 1)
+        places = places * size + spots.reshape(shape)
+    windows = places.flatten(count)
+    found, best = _largest(whole[..., windows])
+    return found, torch.gather(windows.expand(*best.shape, -1), -1, best.unsqueeze(-1)).squeeze(-1)
+
+
+def _largest(value: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the maxima along the last dimension, and their places: the first, but of NaNs the last."""
+    import torch
+
+    found, place = value.max(-1)
+    is_nan = value != value
+    last = value.shape[-1] - 1 - is_nan.flip(-1).to(torch.int64).argmax(-1)
+    return found, torch.where(is_nan.any(-1), last, place)
+
+
+def _frequencies(length: int, spacing: float, parts: Sequence[tuple[int, int]], **options: Any) -> torch.Tensor:
+    import torch
+
+    kind = options.get("dtype") or torch.get_default_dtype()
+    return torch.cat([torch.arange(*each) for each in parts]).to(kind) * (1.0 / (length * spacing))

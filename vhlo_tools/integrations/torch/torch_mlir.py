@@ -11,7 +11,7 @@ from vhlo_tools.bindings import MLIRFailure, Module, Provider, get_provider, iso
 from vhlo_tools.errors import EngineError, EngineStartError, EngineTimeoutError, InvalidProgramError
 from vhlo_tools.findings import Diagnostic
 from vhlo_tools.integrations.proof import first_words
-from vhlo_tools.integrations.torch.export_errors import data_dependent, explained, failing_ops, mend
+from vhlo_tools.integrations.torch.export_errors import data_dependent, explained, failing_ops, is_users, mend
 from vhlo_tools.integrations.torch.graphs import wrap_indices
 from vhlo_tools.integrations.torch.refused_ops import refuse_listed
 from vhlo_tools.records import dataclass
@@ -347,7 +347,7 @@ def _refusal(lifted: Lifted, converted: Converted, name: str) -> InvalidProgramE
     if unknown := data_dependent(lifted.program):
         said = f"{unknown} returns a shape that depends on values"
     elif named:
-        said = "; ".join(f"{op} at {found.source}" if found.source else op for op, found in named.items())
+        said = "; ".join(f"{op} at {found.source}" if is_users(found.source) else op for op, found in named.items())
     else:
         said = "; ".join(left) if left and len(left) <= _FEW else "an op that it does not report"
     if reasons:
