@@ -19,6 +19,7 @@ from vhlo_tools.integrations.extras import require_extra
 from vhlo_tools.integrations.proof import LEAST_SECONDS, unproven
 from vhlo_tools.integrations.torch.export_errors import explained, quiet_failure
 from vhlo_tools.integrations.torch.importing import MEMORY, SECONDS, ImporterName, import_program
+from vhlo_tools.integrations.torch.joint_graphs import with_plain_outputs
 from vhlo_tools.integrations.torch.lifting import Lifted, lift
 from vhlo_tools.integrations.torch.proof import prove, random_ops
 from vhlo_tools.version import Version
@@ -157,7 +158,7 @@ def _exported(
             raise InvalidProgramError(
                 "an exported program already has its inputs and shapes: omit args and similar arguments"
             )
-        return model, name or "the exported program"
+        return with_plain_outputs(model), name or "the exported program"
     if not isinstance(model, torch.nn.Module):
         raise InvalidProgramError(
             f"a {type(model).__module__}.{type(model).__qualname__} is neither a torch.nn.Module nor an ExportedProgram"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from importlib import import_module
@@ -101,6 +102,17 @@ def count_from_the_start(graph: torch.fx.Graph) -> None:
                     bound = args[place]
                     args[place] = min(max(bound + size if bound < 0 else bound, 0), size)
             node.args = tuple(args)
+
+
+def forget_generated_lines(module: GraphModule) -> None:
+    """Remove, in place, lines of code that is in no file, such as that of a traced step, from the places of nodes."""
+    for each in module.modules():
+        for node in getattr(getattr(each, "graph", None), "nodes", ()):
+            if frames := node.meta.get("stack_trace"):
+                node.meta["stack_trace"] = _GENERATED.sub("", frames)
+
+
+_GENERATED: Final = re.compile(r' *File "<[^"]*", line \d+')
 
 
 def wrap_indices(graph: torch.fx.Graph) -> None:

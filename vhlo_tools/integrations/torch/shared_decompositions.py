@@ -29,6 +29,9 @@ def shared_decompositions() -> dict[Any, Callable[..., Any]]:
         torch.ops.aten._embedding_bag.default: _embedding_bag,
         torch.ops.aten._embedding_bag_forward_only.default: _embedding_bag,
         torch.ops.aten.fake_quantize_per_channel_affine_cachemask.default: _fake_quantize,
+        torch.ops.aten.max_pool2d_with_indices_backward.default: _max_pool_backward,
+        torch.ops.aten.max_pool3d_with_indices_backward.default: _max_pool_backward,
+        torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default: attention_backward,
         # Their checks of the input are side effects.
         torch.ops.aten.linalg_inv.default: lambda value: torch.linalg.inv_ex(value)[0],
         torch.ops.aten.linalg_cholesky.default: lambda value, *, upper=False: torch.linalg.cholesky_ex(
@@ -178,3 +181,45 @@ def _fake_quantize(
     number = torch.round(value * (1 / step)) + zero
     inside = (number >= quant_min) & (number <= quant_max)
     return ((number.clamp(quant_min, quant_max) - zero) * step).to(value.dtype), inside
+
+
+def _max_pool_backward(gradient: torch.Tensor, value: torch.Tensor, kernel: Any, *others: Any) -> torch.Tensor:
+    """The last of the other arguments has, for each window, the place of its maximum in a plane."""
+    import torch
+
+    first = -len(kernel)
+    places, found = others[-1].flatten(first), gradient.flatten(first)
+    return torch.scatter_add(torch.zeros_like(value).flatten(first), -1, places, found).reshape(value.shape)
+
+
+def attention_backward(
+    gradient: torch.Tensor,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    result: torch.Tensor,
+    sums: torch.Tensor,
+    dropout: float,
+    is_causal: bool,
+    *,
+    attn_mask: torch.Tensor | None = None,
+    scale: float | None = None,
+) -> tuple[torch.Tensor, ...]:
+    """Return the gradients of attention; ``sums`` are the logarithms of its sums of exponentials, or its weights.
+
+    torch's own decomposition of the forward op returns weights where the op returns these logarithms.
+    """
+    import torch
+
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    weights = sums
+    if sums.ndim < query.ndim:
+        scores = query @ key.mT * scale
+        if attn_mask is not None:
+            scores = scores + attn_mask
+        if is_causal:
+            scores = scores.masked_fill(torch.ones(scores.shape[-2:], dtype=torch.bool).tril().logical_not(), -torch.inf)
+        weights = torch.exp(scores - sums.unsqueeze(-1))
+    of_weights = gradient @ value.mT
+    of_scores = weights * (of_weights - (gradient * result).sum(-1, keepdim=True)) * scale
+    return of_scores @ key, of_scores.mT @ query, weights.mT @ gradient

@@ -93,7 +93,7 @@ def _max_pool(
     """With ``ceil_mode``, torch-mlir pads both ends; pad here, behind alone, and count places without the padding."""
     import torch
 
-    rank = len(kernel)
+    rank, given = len(kernel), stride
     padding, dilation, stride = (
         list(each) * (rank if len(each) == 1 else 1) for each in (padding, dilation, stride or kernel)
     )
@@ -103,7 +103,8 @@ def _max_pool(
         both = pool(value.unsqueeze(0), kernel, stride, padding, dilation, ceil_mode)
         return tuple(each.squeeze(0) for each in both)
     if not ceil_mode:
-        return NotImplemented
+        # torch-mlir takes an absent stride for one of 1.
+        return NotImplemented if given else pool(value, kernel, stride, padding, dilation)
     sizes, behind = value.shape[-rank:], []
     for size, window, step, before, spread in zip(sizes, kernel, stride, padding, dilation, strict=True):
         reach = spread * (window - 1) + 1
