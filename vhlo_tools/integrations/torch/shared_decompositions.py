@@ -212,14 +212,20 @@ def attention_backward(
     import torch
 
     scale = query.shape[-1] ** -0.5 if scale is None else scale
+    # Several heads of the query may share one of the key and the value.
+    shared = query.shape[1] // key.shape[1]
+    if shared > 1:
+        key, value = (each.repeat_interleave(shared, 1) for each in (key, value))
     weights = sums
     if sums.ndim < query.ndim:
         scores = query @ key.mT * scale
         if attn_mask is not None:
             scores = scores + attn_mask
         if is_causal:
-            scores = scores.masked_fill(torch.ones(scores.shape[-2:], dtype=torch.bool).tril().logical_not(), -torch.inf)
+            later = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+            scores = scores.masked_fill(later, -torch.inf)
         weights = torch.exp(scores - sums.unsqueeze(-1))
     of_weights = gradient @ value.mT
     of_scores = weights * (of_weights - (gradient * result).sum(-1, keepdim=True)) * scale
-    return of_scores @ key, of_scores.mT @ query, weights.mT @ gradient
+    found = of_scores.mT @ query, weights.mT @ gradient
+    return of_scores @ key, *(each.unflatten(1, (-1, shared)).sum(2) if shared > 1 else each for each in found)
