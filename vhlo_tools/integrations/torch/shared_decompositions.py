@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from vhlo_tools.integrations.torch.resampling import resampling_decompositions
+
 if TYPE_CHECKING:
     import torch
 
@@ -43,6 +45,7 @@ def shared_decompositions() -> dict[Any, Callable[..., Any]]:
         torch.ops.aten.linalg_lu_factor.default: lambda value, *, pivot=True: torch.linalg.lu_factor_ex(
             value, pivot=pivot
         )[:2],
+        **resampling_decompositions(),
         torch.ops.aten.ldexp.Tensor: lambda value, power: torch.mul(value, torch.pow(2.0, power)),
     }
     # What transformers does for a mixture of experts; there only once it is imported.
