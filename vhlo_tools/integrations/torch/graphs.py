@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from importlib import import_module
+from math import log
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -71,7 +72,7 @@ def prepared(program: torch.export.ExportedProgram) -> torch.export.ExportedProg
         node.name = original.name
         if node.op == "call_function" and node.target in (aten.view.default, aten._unsafe_view.default):
             node.target = aten.reshape.default
-    return ExportedProgram(
+    made = ExportedProgram(
         root=program.graph_module,
         graph=graph,
         graph_signature=copy.deepcopy(program.graph_signature),
@@ -82,6 +83,38 @@ def prepared(program: torch.export.ExportedProgram) -> torch.export.ExportedProg
         constants=program.constants,
         verifiers=list(program.verifiers),
     )
+    # Now that the program is verified, which refuses functions.
+    for node in made.graph.nodes:
+        if str(node.target) == "flex_attention":
+            query, key, value, score, (*blocks, mask), *others = node.args
+            held = (getattr(made.graph_module, each.target) for each in (score, mask))
+            node.target, node.args = _attention(*held), (query, key, value, tuple(blocks), *others)
+    made.graph_module.recompile()
+    return made
+
+
+def _attention(score: Any, mask: Any) -> Callable[..., Any]:
+    """Return torch's flex_attention without blocks that are left out, of which a decomposition makes ops of ATen."""
+    import torch
+    from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
+    from torch.nn.attention.flex_attention import _vmap_for_bhqkv
+
+    def attention(
+        query: Any, key: Any, value: Any, _blocks: Any, scale: float, _: Any, scored: Any = (), masked: Any = ()
+    ) -> Any:
+        shared = query.shape[1] // key.shape[1]
+        key, value = (each.repeat_interleave(shared, 1) for each in (key, value))
+        kind = torch.promote_types(query.dtype, torch.float32)
+        scores = query.to(kind) @ key.to(kind).mT * scale
+        places = [torch.arange(size) for size in scores.shape]
+        scored_by = _vmap_for_bhqkv(score, prefix=(0,), suffix=(None,) * len(scored))
+        kept_by = _vmap_for_bhqkv(mask, prefix=(), suffix=(None,) * len(masked))
+        with TransformGetItemToIndex():
+            scores = torch.where(kept_by(*places, *masked), scored_by(scores, *places, *scored), -torch.inf)
+        weights = torch._safe_softmax(scores, -1).to(query.dtype)
+        return weights @ value, scores.logsumexp(-1) / log(2), scores.amax(-1) / log(2)
+
+    return attention
 
 
 def count_from_the_start(graph: torch.fx.Graph) -> None:
@@ -298,7 +331,18 @@ def _scan(evaluate: Any, body: Any, carried: Sequence[Any], arrays: Sequence[Any
     return (*last, *stacked)
 
 
-_HIGHER_ORDER: Final[dict[str, Callable[..., Any]]] = {"cond": _cond, "while_loop": _while_loop, "scan": _scan}
+def _map(evaluate: Any, body: Any, arrays: Sequence[Any], others: Sequence[Any] = ()) -> Any:
+    import jax
+
+    return jax.lax.map(lambda slices: evaluate(body, (*slices, *others)), tuple(arrays))
+
+
+_HIGHER_ORDER: Final[dict[str, Callable[..., Any]]] = {
+    "cond": _cond,
+    "while_loop": _while_loop,
+    "scan": _scan,
+    "map_impl": _map,
+}
 
 
 def _number(size: Any) -> Any:

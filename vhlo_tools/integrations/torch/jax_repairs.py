@@ -100,6 +100,13 @@ def _scatter_reduce(value: Any, dim: int, index: Any, source: Any, reduce: str, 
     return total // count if _is_integer(total) else total / count
 
 
+def _to_copy(value: Any, **options: Any) -> Any:
+    """Torchax takes no numbers."""
+    import jax.numpy as jnp
+
+    return _torchax("_to_copy")(jnp.asarray(value), **options)
+
+
 def _complex(real: Any, imaginary: Any) -> Any:
     """Not a sum: infinity times i has a real part that is NaN."""
     import jax
@@ -438,6 +445,7 @@ JAX_REPAIRS: Final[dict[str, Callable[..., Any]]] = {
     **_named(_pow, "pow.Scalar", "pow.Tensor_Scalar", "pow.Tensor_Tensor"),
     **_named(_convolution, "convolution.default"),
     **_named(_scatter_reduce, "scatter_reduce.two"),
+    **_named(_to_copy, "_to_copy.default"),
     **_named(_complex, "complex.default"),
     **_named(_with(_cumulative, "greater_equal"), "cummax.default"),
     **_named(_with(_cumulative, "less_equal"), "cummin.default"),
