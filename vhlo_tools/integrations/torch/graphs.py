@@ -72,10 +72,12 @@ def prepared(program: torch.export.ExportedProgram) -> torch.export.ExportedProg
         node.name = original.name
         if node.op == "call_function" and node.target in (aten.view.default, aten._unsafe_view.default):
             node.target = aten.reshape.default
+    signature = copy.deepcopy(program.graph_signature)
+    _join_buffers(graph, signature, {**program.constants, **program.state_dict})
     made = ExportedProgram(
         root=program.graph_module,
         graph=graph,
-        graph_signature=copy.deepcopy(program.graph_signature),
+        graph_signature=signature,
         state_dict=program.state_dict,
         range_constraints=copy.copy(program.range_constraints),
         module_call_graph=copy.deepcopy(program.module_call_graph),
@@ -91,6 +93,27 @@ def prepared(program: torch.export.ExportedProgram) -> torch.export.ExportedProg
             node.target, node.args = _attention(*held), (query, key, value, tuple(blocks), *others)
     made.graph_module.recompile()
     return made
+
+
+def _join_buffers(graph: torch.fx.Graph, signature: Any, values: Mapping[str, Any]) -> None:
+    """Read buffers, in place, where constants have their memory: torch decomposes no program that writes there by both.
+
+    Caches of transformers are held as buffers, and as tensors of an object that is none of the module's.
+    """
+    from torch.export.graph_signature import InputKind
+
+    nodes = {node.name: node for node in graph.nodes if node.op == "placeholder"}
+    buffers: dict[Any, Any] = {}
+    for kind in (InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
+        for spec in [each for each in signature.input_specs if each.kind is kind]:
+            value, node = values[spec.target], nodes[spec.arg.name]
+            key = value.data_ptr(), value.shape, value.stride(), value.dtype
+            if kind is InputKind.BUFFER:
+                buffers[key] = node
+            elif key in buffers and value.numel():
+                node.replace_all_uses_with(buffers[key])
+                graph.erase_node(node)
+                signature.input_specs.remove(spec)
 
 
 def _attention(score: Any, mask: Any) -> Callable[..., Any]:

@@ -11,7 +11,7 @@ from vhlo_tools.bindings import MLIRFailure, Module, Provider, get_provider, iso
 from vhlo_tools.errors import EngineError, EngineStartError, EngineTimeoutError, InvalidProgramError
 from vhlo_tools.findings import Diagnostic
 from vhlo_tools.integrations.proof import first_words
-from vhlo_tools.integrations.torch.export_errors import data_dependent, explained, failing_ops, mend
+from vhlo_tools.integrations.torch.export_errors import data_dependent, described, explained, failing_ops, mend
 from vhlo_tools.integrations.torch.graphs import wrap_indices
 from vhlo_tools.integrations.torch.refused_ops import refuse_listed
 from vhlo_tools.records import dataclass
@@ -262,9 +262,14 @@ def import_program(lifted: Lifted, name: str, limits: isolation.Limits) -> Modul
 
     The passes of torch-mlir run in a child process, because few ops can take all the memory of a machine.
     """
+    from torch._ops import HigherOrderOperator
     from torch_mlir.extras.fx_importer import FxImporter
 
     refuse_listed(lifted.program.graph_module, "torch-mlir", name)
+    for node in lifted.program.graph.nodes:
+        if isinstance(node.target, HigherOrderOperator):
+            said = f"torch-mlir cannot convert {name} to StableHLO: {described(node)}"
+            raise InvalidProgramError(f"{said} (it has no such control flow: use the importer torchax)")
     wrap_indices(lifted.program.graph)
     _rename_remainders(lifted.program.graph)
     provider = get_provider("torch_mlir")
