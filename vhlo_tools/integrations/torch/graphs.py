@@ -73,7 +73,7 @@ def prepared(program: torch.export.ExportedProgram) -> torch.export.ExportedProg
         if node.op == "call_function" and node.target in (aten.view.default, aten._unsafe_view.default):
             node.target = aten.reshape.default
     signature = copy.deepcopy(program.graph_signature)
-    _join_buffers(graph, signature, {**program.constants, **program.state_dict})
+    joined = _join_buffers(graph, signature, {**program.constants, **program.state_dict})
     made = ExportedProgram(
         root=program.graph_module,
         graph=graph,
@@ -82,7 +82,7 @@ def prepared(program: torch.export.ExportedProgram) -> torch.export.ExportedProg
         range_constraints=copy.copy(program.range_constraints),
         module_call_graph=copy.deepcopy(program.module_call_graph),
         example_inputs=program.example_inputs,
-        constants=program.constants,
+        constants={name: value for name, value in program.constants.items() if name not in joined},
         verifiers=list(program.verifiers),
     )
     # Now that the program is verified, which refuses functions.
@@ -95,25 +95,30 @@ def prepared(program: torch.export.ExportedProgram) -> torch.export.ExportedProg
     return made
 
 
-def _join_buffers(graph: torch.fx.Graph, signature: Any, values: Mapping[str, Any]) -> None:
-    """Read buffers, in place, where constants have their memory: torch decomposes no program that writes there by both.
+def _join_buffers(graph: torch.fx.Graph, signature: Any, values: Mapping[str, Any]) -> set[str]:
+    """Read buffers, in place, where constants have their memory; return the names of these constants.
 
-    Caches of transformers are held as buffers, and as tensors of an object that is none of the module's.
+    torch decomposes no program that writes there by both. Caches of transformers are held as buffers, and as tensors of
+    an object that is none of the module's.
     """
     from torch.export.graph_signature import InputKind
 
     nodes = {node.name: node for node in graph.nodes if node.op == "placeholder"}
     buffers: dict[Any, Any] = {}
-    for kind in (InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
-        for spec in [each for each in signature.input_specs if each.kind is kind]:
-            value, node = values[spec.target], nodes[spec.arg.name]
-            key = value.data_ptr(), value.shape, value.stride(), value.dtype
-            if kind is InputKind.BUFFER:
-                buffers[key] = node
-            elif key in buffers and value.numel():
-                node.replace_all_uses_with(buffers[key])
-                graph.erase_node(node)
-                signature.input_specs.remove(spec)
+    joined: set[str] = set()
+    for spec in sorted(signature.input_specs, key=lambda each: each.kind is InputKind.CONSTANT_TENSOR):
+        if spec.kind not in (InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
+            continue
+        value, node = values[spec.target], nodes[spec.arg.name]
+        key = value.data_ptr(), value.shape, value.stride(), value.dtype
+        if spec.kind is InputKind.BUFFER:
+            buffers[key] = node
+        elif key in buffers and value.numel():
+            node.replace_all_uses_with(buffers[key])
+            graph.erase_node(node)
+            signature.input_specs.remove(spec)
+            joined.add(spec.target)
+    return joined
 
 
 def _attention(score: Any, mask: Any) -> Callable[..., Any]:
