@@ -193,6 +193,7 @@ def test_a_joint_graph_returns_the_gradients_of_autograd(name: str, importer: An
     assert exported.outputs == tuple(wanted)
     for key, found in zip(exported.outputs, results, strict=True):
         np.testing.assert_allclose(found, wanted[key].detach().numpy(), rtol=1e-4, atol=1e-6, err_msg=key)
+    assert joint.graph.owning_module is joint.graph_module
     # What torch generated has no lines.
     assert b"eval_with_key" not in bytes(exported.artifact)
 

@@ -56,6 +56,14 @@ _INDEXED: Final = ("aten.index.Tensor", "aten.index_put.default")
 _BOUNDED: Final = {"aten.slice.Tensor": (1, 2, 3), "aten.slice_scatter.default": (2, 3, 4)}
 
 
+def copied_graph(program: torch.export.ExportedProgram) -> torch.fx.Graph:
+    graph = copy.deepcopy(program.graph)
+    for node, original in zip(graph.nodes, program.graph.nodes, strict=True):
+        # A copy renames nodes that are called as functions of Python, and the signature has their names.
+        node.name = original.name
+    return graph
+
+
 def prepared(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
     """Return a program in which views are reshapes; the program itself is not changed.
 
@@ -66,10 +74,8 @@ def prepared(program: torch.export.ExportedProgram) -> torch.export.ExportedProg
     from torch.export import ExportedProgram
 
     aten = torch.ops.aten
-    graph = copy.deepcopy(program.graph)
-    for node, original in zip(graph.nodes, program.graph.nodes, strict=True):
-        # A copy renames nodes that are called as functions of Python, and the signature has their names.
-        node.name = original.name
+    graph = copied_graph(program)
+    for node in graph.nodes:
         if node.op == "call_function" and node.target in (aten.view.default, aten._unsafe_view.default):
             node.target = aten.reshape.default
     signature = copy.deepcopy(program.graph_signature)
@@ -91,7 +97,7 @@ def prepared(program: torch.export.ExportedProgram) -> torch.export.ExportedProg
             query, key, value, score, (*blocks, mask), *others = node.args
             held = (getattr(made.graph_module, each.target) for each in (score, mask))
             node.target, node.args = _attention(*held), (query, key, value, tuple(blocks), *others)
-    made.graph_module.recompile()
+            made.graph_module.recompile()
     return made
 
 
@@ -104,21 +110,20 @@ def _join_buffers(graph: torch.fx.Graph, signature: Any, values: Mapping[str, An
     from torch.export.graph_signature import InputKind
 
     nodes = {node.name: node for node in graph.nodes if node.op == "placeholder"}
-    buffers: dict[Any, Any] = {}
-    joined: set[str] = set()
-    for spec in sorted(signature.input_specs, key=lambda each: each.kind is InputKind.CONSTANT_TENSOR):
-        if spec.kind not in (InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
-            continue
-        value, node = values[spec.target], nodes[spec.arg.name]
-        key = value.data_ptr(), value.shape, value.stride(), value.dtype
-        if spec.kind is InputKind.BUFFER:
-            buffers[key] = node
-        elif key in buffers and value.numel():
-            node.replace_all_uses_with(buffers[key])
-            graph.erase_node(node)
-            signature.input_specs.remove(spec)
-            joined.add(spec.target)
-    return joined
+    constants = [spec for spec in signature.input_specs if spec.kind is InputKind.CONSTANT_TENSOR]
+    buffers = [spec for spec in signature.input_specs if spec.kind is InputKind.BUFFER] if constants else []
+
+    def memory(spec: Any) -> Any:
+        value = values[spec.target]
+        return value.data_ptr(), value.shape, value.stride(), value.dtype
+
+    known = {memory(spec): nodes[spec.arg.name] for spec in buffers}
+    joined = [spec for spec in constants if buffers and memory(spec) in known]
+    for spec in joined:
+        nodes[spec.arg.name].replace_all_uses_with(known[memory(spec)])
+        graph.erase_node(nodes[spec.arg.name])
+        signature.input_specs.remove(spec)
+    return {spec.target for spec in joined}
 
 
 def _attention(score: Any, mask: Any) -> Callable[..., Any]:
@@ -173,7 +178,7 @@ def forget_generated_lines(module: GraphModule) -> None:
                 node.meta["stack_trace"] = _GENERATED.sub("", frames)
 
 
-_GENERATED: Final = re.compile(r' *File "<[^"]*", line \d+')
+_GENERATED: Final = re.compile(r' *File "<eval_with_key>[^"]*", line \d+')
 
 
 def wrap_indices(graph: torch.fx.Graph) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from vhlo_tools.errors import InvalidProgramError
 from vhlo_tools.integrations.exported_model import unique
 from vhlo_tools.integrations.torch.export_errors import explained, input_names, output_names
+from vhlo_tools.integrations.torch.graphs import copied_graph
 from vhlo_tools.integrations.torch.shared_decompositions import attention_backward
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def with_plain_outputs(program: torch.export.ExportedProgram) -> torch.export.Ex
         calls[0].signature.out_spec = pytree.tree_structure(dict.fromkeys(unique(outputs), 0))
         plain = ExportedProgram(
             root=program.graph_module,
-            graph=program.graph,
+            graph=copied_graph(program),
             graph_signature=ExportGraphSignature(list(signature.input_specs), specs),
             state_dict=program.state_dict,
             range_constraints=program.range_constraints,

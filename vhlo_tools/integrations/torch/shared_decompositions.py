@@ -215,6 +215,8 @@ def attention_backward(
     import torch
 
     scale = query.shape[-1] ** -0.5 if scale is None else scale
+    kind, narrow = torch.promote_types(query.dtype, torch.float32), query.dtype
+    query, key, value, gradient, result, sums = (each.to(kind) for each in (query, key, value, gradient, result, sums))
     # Several heads of the query may share one of the key and the value.
     shared = query.shape[1] // key.shape[1]
     if shared > 1:
@@ -231,4 +233,5 @@ def attention_backward(
     of_weights = gradient @ value.mT
     of_scores = weights * (of_weights - (gradient * result).sum(-1, keepdim=True)) * scale
     found = of_scores.mT @ query, weights.mT @ gradient
-    return of_scores @ key, *(each.unflatten(1, (-1, shared)).sum(2) if shared > 1 else each for each in found)
+    summed = (each.unflatten(1, (-1, shared)).sum(2) if shared > 1 else each for each in found)
+    return tuple(each.to(narrow) for each in (of_scores @ key, *summed))
