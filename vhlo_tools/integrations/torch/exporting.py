@@ -55,8 +55,8 @@ def export(
 
     ``main`` accepts the tensors of the inputs, in the order of the parameters of ``forward``; Python numbers become
     part of the program. It returns the tensors of the outputs, followed by the new values of buffers and inputs that
-    the module changes, such as the statistics of a BatchNorm in training mode. A joint graph of torch.export returns its
-    gradients in between, as ``gradients.`` with the name of a parameter or input.
+    the module changes, such as the statistics of a BatchNorm in training mode. A joint graph of torch.export returns
+    gradients in between: ``gradients.`` and the name of a parameter or input.
 
     Args:
         model: The module, in the desired mode (``model.eval()``), or a program that torch.export made of it.

@@ -95,8 +95,8 @@ def prepared(program: torch.export.ExportedProgram) -> torch.export.ExportedProg
     for node in made.graph.nodes:
         if str(node.target) == "flex_attention":
             query, key, value, score, (*blocks, mask), *others = node.args
-            held = (getattr(made.graph_module, each.target) for each in (score, mask))
-            node.target, node.args = _attention(*held), (query, key, value, tuple(blocks), *others)
+            functions = (getattr(made.graph_module, each.target) for each in (score, mask))
+            node.target, node.args = _attention(*functions), (query, key, value, tuple(blocks), *others)
             made.graph_module.recompile()
     return made
 
@@ -137,13 +137,13 @@ def _attention(score: Any, mask: Any) -> Callable[..., Any]:
     ) -> Any:
         shared = query.shape[1] // key.shape[1]
         key, value = (each.repeat_interleave(shared, 1) for each in (key, value))
-        kind = torch.promote_types(query.dtype, torch.float32)
-        scores = query.to(kind) @ key.to(kind).mT * scale
-        places = [torch.arange(size) for size in scores.shape]
+        wide = torch.promote_types(query.dtype, torch.float32)
+        scores = query.to(wide) @ key.to(wide).mT * scale
+        indices = [torch.arange(size) for size in scores.shape]
         scored_by = _vmap_for_bhqkv(score, prefix=(0,), suffix=(None,) * len(scored))
         kept_by = _vmap_for_bhqkv(mask, prefix=(), suffix=(None,) * len(masked))
         with TransformGetItemToIndex():
-            scores = torch.where(kept_by(*places, *masked), scored_by(scores, *places, *scored), -torch.inf)
+            scores = torch.where(kept_by(*indices, *masked), scored_by(scores, *indices, *scored), -torch.inf)
         weights = torch._safe_softmax(scores, -1).to(query.dtype)
         return weights @ value, scores.logsumexp(-1) / log(2), scores.amax(-1) / log(2)
 

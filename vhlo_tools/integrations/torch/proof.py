@@ -75,12 +75,12 @@ def eager_results(
     # A result that is None is none of the artifact. What is changed comes behind, under its own name.
     is_kept = [spec.kind is OutputKind.USER_OUTPUT and not isinstance(spec.arg, ConstantArgument) for spec in specs]
     changed = model.outputs[sum(is_kept) :]
-    held = {**program.constants, **program.state_dict}, pytree.tree_leaves((tuple(args), dict(kwargs)))
+    weights, leaves = {**program.constants, **program.state_dict}, pytree.tree_leaves((tuple(args), dict(kwargs)))
     if changed:
-        held = copy.deepcopy(pytree.tree_map_only(torch.Tensor, torch.Tensor.detach, held))
-    weights, leaves = held[0], iter(held[1])
+        weights, leaves = copy.deepcopy(pytree.tree_map_only(torch.Tensor, torch.Tensor.detach, (weights, leaves)))
+    left = iter(leaves)
     values = {
-        spec.arg.name: next(leaves) if spec.kind is InputKind.USER_INPUT else weights[spec.target]
+        spec.arg.name: next(left) if spec.kind is InputKind.USER_INPUT else weights[spec.target]
         for spec in signature.input_specs
     }
     given = [spec for spec in signature.input_specs if spec.kind is InputKind.USER_INPUT]
@@ -88,13 +88,13 @@ def eager_results(
     inputs = [as_numpy(values[each], "an input").copy() for each in called]
     with torch.no_grad():
         returned = program.graph_module(*values.values())
-    places = {spec.target: spec.arg.name for spec in signature.input_specs if spec.target}
+    placeholders = {spec.target: spec.arg.name for spec in signature.input_specs if spec.target}
     for spec, value in zip(specs, returned, strict=True):
         if spec.kind.name.endswith("_MUTATION"):
-            values[places.get(spec.target, spec.target)] = value
-    places = {**dict(zip(model.inputs, called, strict=True)), **places}
+            values[placeholders.get(spec.target, spec.target)] = value
+    placeholders = {**dict(zip(model.inputs, called, strict=True)), **placeholders}
     kept = [value for value, wanted in zip(returned, is_kept, strict=True) if wanted]
-    results = [*kept, *(values[places[name]] for name in changed)]
+    results = [*kept, *(values[placeholders[name]] for name in changed)]
     return inputs, [as_numpy(each, name) for each, name in zip(results, model.outputs, strict=True)]
 
 

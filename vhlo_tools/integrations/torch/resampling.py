@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 def resampling_decompositions() -> dict[Any, Callable[..., Any]]:
     import torch
 
-    found: dict[Any, Callable[..., Any]] = {}
+    table: dict[Any, Callable[..., Any]] = {}
     for name, kernel in _KERNELS.items():
         for suffix, function in (("", _resampled), ("_backward", _backward)):
             # Older releases of torch lack one.
             if packet := getattr(torch.ops.aten, f"_upsample_{name}2d_aa{suffix}", None):
-                found[packet.default] = partial(function, kernel)
-    return found
+                table[packet.default] = partial(function, kernel)
+    return table
 
 
 def _linear(apart: torch.Tensor) -> torch.Tensor:
@@ -63,10 +63,10 @@ def _weights(
         step = (size - 1) / (wanted - 1) if wanted > 1 else 0.0
     else:
         step = 1 / scale if scale else size / wanted
-    places = (torch.arange(wanted, dtype=torch.float64) + 0.5) * step
-    apart = (torch.arange(size, dtype=torch.float64) + 0.5 - places.unsqueeze(1)).abs()
-    found = kernel(apart / max(step, 1.0))
-    return found / found.sum(1, keepdim=True)
+    centers = (torch.arange(wanted, dtype=torch.float64) + 0.5) * step
+    apart = (torch.arange(size, dtype=torch.float64) + 0.5 - centers.unsqueeze(1)).abs()
+    weights = kernel(apart / max(step, 1.0))
+    return weights / weights.sum(1, keepdim=True)
 
 
 def _resampled(
@@ -82,10 +82,10 @@ def _resampled(
     sizes = zip(value.shape[-2:], output_size, (scales_h, scales_w), strict=True)
     rows, columns = (_weights(kernel, size, wanted, align_corners, scale) for size, wanted, scale in sizes)
     if value.dtype == torch.uint8:
-        wide = _rounded(value.to(torch.float64), columns)
-        return _rounded(wide.mT, rows).mT.to(torch.uint8)
-    kind = torch.promote_types(value.dtype, torch.float32)
-    return (rows.to(kind) @ value.to(kind) @ columns.to(kind).mT).to(value.dtype)
+        resized = _rounded(value.to(torch.float64), columns)
+        return _rounded(resized.mT, rows).mT.to(torch.uint8)
+    wide = torch.promote_types(value.dtype, torch.float32)
+    return (rows.to(wide) @ value.to(wide) @ columns.to(wide).mT).to(value.dtype)
 
 
 def _rounded(value: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:

@@ -191,8 +191,8 @@ def _max_pool_backward(gradient: torch.Tensor, value: torch.Tensor, kernel: Any,
     import torch
 
     first = -len(kernel)
-    places, found = others[-1].flatten(first), gradient.flatten(first)
-    return torch.scatter_add(torch.zeros_like(value).flatten(first), -1, places, found).reshape(value.shape)
+    zeros = torch.zeros_like(value).flatten(first)
+    return torch.scatter_add(zeros, -1, others[-1].flatten(first), gradient.flatten(first)).reshape(value.shape)
 
 
 def attention_backward(
@@ -215,8 +215,8 @@ def attention_backward(
     import torch
 
     scale = query.shape[-1] ** -0.5 if scale is None else scale
-    kind, narrow = torch.promote_types(query.dtype, torch.float32), query.dtype
-    query, key, value, gradient, result, sums = (each.to(kind) for each in (query, key, value, gradient, result, sums))
+    wide, narrow = torch.promote_types(query.dtype, torch.float32), query.dtype
+    query, key, value, gradient, result, sums = (each.to(wide) for each in (query, key, value, gradient, result, sums))
     # Several heads of the query may share one of the key and the value.
     shared = query.shape[1] // key.shape[1]
     if shared > 1:
@@ -232,6 +232,6 @@ def attention_backward(
         weights = torch.exp(scores - sums.unsqueeze(-1))
     of_weights = gradient @ value.mT
     of_scores = weights * (of_weights - (gradient * result).sum(-1, keepdim=True)) * scale
-    found = of_scores.mT @ query, weights.mT @ gradient
-    summed = (each.unflatten(1, (-1, shared)).sum(2) if shared > 1 else each for each in found)
+    of_heads = of_scores.mT @ query, weights.mT @ gradient
+    summed = (each.unflatten(1, (-1, shared)).sum(2) if shared > 1 else each for each in of_heads)
     return tuple(each.to(narrow) for each in (of_scores @ key, *summed))

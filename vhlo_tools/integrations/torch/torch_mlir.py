@@ -268,8 +268,9 @@ def import_program(lifted: Lifted, name: str, limits: isolation.Limits) -> Modul
     refuse_listed(lifted.program.graph_module, "torch-mlir", name)
     for node in lifted.program.graph.nodes:
         if isinstance(node.target, HigherOrderOperator):
-            said = f"torch-mlir cannot convert {name} to StableHLO: {described(node)}"
-            raise InvalidProgramError(f"{said} (it has no such control flow: use the importer torchax)")
+            raise InvalidProgramError(
+                f"torch-mlir cannot convert {name} to StableHLO: {described(node)} (it has no ops on functions)"
+            )
     wrap_indices(lifted.program.graph)
     _rename_remainders(lifted.program.graph)
     provider = get_provider("torch_mlir")
