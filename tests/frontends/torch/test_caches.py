@@ -72,7 +72,7 @@ def decode(model: nn.Module, exported: Any, steps: list[tuple[torch.Tensor, torc
             np.testing.assert_allclose(state.get(name, buffer.detach()), buffer.detach().numpy(), rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("importer", ["torchax", "torch-mlir", "auto"])
+@pytest.mark.parametrize("importer", ["torchax", "torch-mlir"])
 @pytest.mark.parametrize(("write", "is_held"), [(by_index, False), (by_copy, False), (by_copy, True)])
 def test_a_cache_is_state(write: Callable[..., Any], is_held: bool, importer: Any) -> None:
     torch.manual_seed(0)
