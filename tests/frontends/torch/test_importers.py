@@ -14,6 +14,7 @@ import torch
 from support.xla_cpu import run_on_xla
 from torch import nn
 from torch.nn import functional
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 import vhlo_tools as vt
 from vhlo_tools.integrations.torch import export, importing, lifting, torchax as torchax_loading
@@ -149,11 +150,55 @@ def scanned(x: torch.Tensor) -> Any:
     return scan(lambda carry, row: (carry + row, carry * row), torch.zeros(x.shape[1]), x, dim=0)
 
 
-@pytest.mark.parametrize("function", [branches, repeated, scanned])
+def mapped(x: torch.Tensor) -> Any:
+    from torch._higher_order_ops.map import map as map_over
+
+    return map_over(lambda rows, y: (rows[0] @ y.T, {"sum": rows[1] + y.sum()}), (x, x.cos()), x.exp())
+
+
+@pytest.mark.parametrize("function", [branches, repeated, scanned, mapped])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_control_flow(function: Any, sign: int) -> None:
     check(function, (ramp(3, 4) + 0.5) * sign, importer="torchax")
     check(function, (ramp(3, 4) + 0.5) * sign, importer="auto")
+
+
+def causal(batch: Any, head: Any, row: Any, column: Any) -> Any:
+    return row >= column
+
+
+def falling(score: Any, batch: Any, head: Any, row: Any, column: Any) -> Any:
+    return torch.tanh(score / 3) * 3 - (row - column) * 0.1 * (head + 1)
+
+
+BLOCKS = create_block_mask(causal, None, None, 5, 5, device="cpu")
+
+
+@both_importers
+@pytest.mark.parametrize(
+    ("heads", "options"),
+    [
+        (4, {}),
+        (4, {"score_mod": falling, "return_lse": True}),
+        (4, {"block_mask": create_block_mask(lambda b, h, i, j: (i > 0) & (j < i), None, None, 5, 5, device="cpu")}),
+        (2, {"score_mod": falling, "block_mask": BLOCKS, "enable_gqa": True, "scale": 0.3}),
+    ],
+)
+def test_flexible_attention(heads: int, options: dict[str, Any], importer: Any) -> None:
+    torch.manual_seed(0)
+    args = torch.randn(2, 4, 5, 8), torch.randn(2, heads, 5, 8), torch.randn(2, heads, 5, 8)
+    check(lambda q, k, v: flex_attention(q, k, v, **options), *args, importer=importer)
+
+
+@both_importers
+def test_flexible_attention_reads_tensors(importer: Any) -> None:
+    torch.manual_seed(0)
+
+    def biased(q: torch.Tensor, bias: torch.Tensor, lengths: torch.Tensor) -> Any:
+        mask = create_block_mask(lambda b, h, i, j: j < lengths[b], 2, None, 5, 5, device="cpu")
+        return flex_attention(q, q.cos(), q.sin(), score_mod=lambda s, b, h, i, j: s + bias[h, j - i], block_mask=mask)
+
+    check(biased, torch.randn(2, 4, 5, 8), torch.randn(4, 5), torch.tensor([2, 5]), importer=importer)
 
 
 def frequencies(x: torch.Tensor) -> Any:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -60,10 +61,25 @@ def reduced_by_index(x: torch.Tensor, source: torch.Tensor) -> Any:
     return [torch.index_reduce(x, 0, index, source, way, include_self=included) for way, included in ways]
 
 
-def pool_backward(x: torch.Tensor) -> Any:
-    found, places = functional.max_pool2d(x, 2, 1, return_indices=True)
-    pool = torch.ops.aten.max_pool2d_with_indices_backward
-    return pool(found, x, [2, 2], [1, 1], [0, 0], [1, 1], False, places)
+def antialiased(x: torch.Tensor) -> Any:
+    resize = partial(functional.interpolate, x, antialias=True)
+    modes = [("bilinear", False), ("bilinear", True), ("bicubic", False), ("bicubic", True), ("lanczos", None)]
+    return [
+        *(resize(size, mode=mode, align_corners=end) for size in ((4, 11), (17, 2)) for mode, end in modes),
+        resize(scale_factor=(0.6, 2.1), mode="bicubic"),
+    ]
+
+
+def antialiased_backward(x: torch.Tensor) -> Any:
+    backward = torch.ops.aten._upsample_bicubic2d_aa_backward
+    return [backward(x, x.shape[2:], [*x.shape[:2], *size], False) for size in ((4, 11), (17, 2))]
+
+
+def pool_backward(pooled: Any, x: torch.Tensor) -> Any:
+    found, places = pooled(x, 2, 1, return_indices=True)
+    rank = 2 if pooled is functional.max_pool2d else 3
+    backward = getattr(torch.ops.aten, f"max_pool{rank}d_with_indices_backward")
+    return backward(found, x, [2] * rank, [1] * rank, [0] * rank, [1] * rank, False, places)
 
 
 def divided(x: torch.Tensor, y: torch.Tensor) -> Any:
@@ -145,6 +161,8 @@ REPAIRED: Final[dict[str, tuple[Any, ...]]] = {
         lambda x: functional.max_pool2d(x, 2, 1, return_indices=True),
         torch.tensor([2**62, 5, 5, TOP, *[-TOP - 1] * 5]).reshape(1, 3, 3),
     ),
+    "max_pool2d_backward": (partial(pool_backward, functional.max_pool2d), ramp(2, 3, 5, 6)),
+    "max_pool2d_no_stride": (lambda x: torch.ops.aten.max_pool2d_with_indices(x, [2, 2]), ramp(2, 3, 5, 6)),
     "max_pool2d_ceil": (
         lambda x: functional.max_pool2d(x, 3, 2, 1, ceil_mode=True, return_indices=True),
         ramp(2, 3, 8, 9),
@@ -162,6 +180,10 @@ REPAIRED: Final[dict[str, tuple[Any, ...]]] = {
         ),
         ramp(2, 9),
     ),
+    "antialias": (antialiased, ramp(2, 3, 9, 7)),
+    "antialias_double": (antialiased, ramp(2, 3, 9, 7).double()),
+    "antialias_uint8": (antialiased, (ramp(2, 3, 9, 7) * 1e4).to(torch.int64).to(torch.uint8)),
+    "antialias_backward": (antialiased_backward, ramp(2, 3, 9, 7)),
     "ldexp": (lambda x: torch.ldexp(x, torch.tensor([3])), torch.arange(9)),
     "fake_quantize_per_tensor": (
         lambda x: [
@@ -186,7 +208,7 @@ REPAIRED: Final[dict[str, tuple[Any, ...]]] = {
 REPAIRED_OF_TORCHAX: Final[dict[str, tuple[Any, ...]]] = {
     "scatter_reduce": (scattered, torch.arange(5), torch.tensor([0, 0, 1, 3]), torch.tensor([-7, -8, 9, 11])),
     "index_reduce": (reduced_by_index, torch.arange(12).reshape(3, 4) - 5, torch.arange(12).reshape(3, 4) * -3),
-    "max_pool2d_backward": (pool_backward, ramp(2, 3, 5, 6)),
+    "max_pool3d_backward": (partial(pool_backward, functional.max_pool3d), ramp(2, 3, 5, 6)),
     "cummax": (lambda x: (*torch.cummax(x, 1), *torch.cummin(x, 0)), extremes(2, 5)),
     "cumsum": (lambda x: (x.cumsum(0), x.cumprod(0)), torch.tensor([200, 100, 30], dtype=torch.uint8)),
     "kthvalue": (lambda x: torch.kthvalue(x, 4)[0], extremes(10)),
@@ -237,6 +259,17 @@ def test_what_is_listed_is_refused_with_a_remedy(
 ) -> None:
     with pytest.raises(vt.InvalidProgramError, match=rf"aten\.{said}.*test_ops.py:\d+ .*use the importer"):
         export(Apply(function), (example,), importer=importer)
+
+
+def test_antialiasing_of_a_dynamic_size() -> None:
+    resize = partial(functional.interpolate, size=(4, 11), mode="bilinear", antialias=True)
+    batch = torch.export.Dim("batch", min=2)
+    exported = export(Apply(resize), (ramp(2, 3, 9, 7),), dynamic_shapes=(({0: batch},),))
+    (found,) = vt.run(exported.artifact, [ramp(5, 3, 9, 7)])
+    assert difference(found, resize(ramp(5, 3, 9, 7)).numpy()) is None
+    height = torch.export.Dim("height", min=2)
+    with pytest.raises(vt.InvalidProgramError, match=r"antialiased interpolation of a dynamic size.*test_ops\.py:\d+"):
+        export(Apply(resize), (ramp(2, 3, 9, 7),), dynamic_shapes=(({2: height},),))
 
 
 #: A dtype each, which differs.

@@ -31,7 +31,7 @@ def test_a_model(name: str) -> None:
 def test_a_model_that_is_not_exported_has_a_reason() -> None:
     trial = try_model("small/cond", "torch-mlir")
     assert not trial.ok
-    assert "Higher-order operation 'cond'" in trial.reason
+    assert "cond at " in trial.reason
     assert trial.seconds > 0
 
 

@@ -299,6 +299,8 @@ def explained(what: str) -> Iterator[None]:
                 warnings.simplefilter("ignore", category)
             # Emitted for every LSTM and similar module, which store their parameters twice.
             warnings.filterwarnings("ignore", "The tensor attributes? .*_flat_weights")
+            # Of caches that are written while gradients are on.
+            warnings.filterwarnings("ignore", "A model attribute .* requires gradient")
             yield
     except (MemoryError, OSError, InvalidProgramError):
         raise

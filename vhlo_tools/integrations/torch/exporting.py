@@ -19,6 +19,7 @@ from vhlo_tools.integrations.extras import require_extra
 from vhlo_tools.integrations.proof import LEAST_SECONDS, unproven
 from vhlo_tools.integrations.torch.export_errors import explained, quiet_failure
 from vhlo_tools.integrations.torch.importing import MEMORY, SECONDS, ImporterName, import_program
+from vhlo_tools.integrations.torch.joint_graphs import with_plain_outputs
 from vhlo_tools.integrations.torch.lifting import Lifted, lift
 from vhlo_tools.integrations.torch.proof import prove, random_ops
 from vhlo_tools.version import Version
@@ -54,7 +55,8 @@ def export(
 
     ``main`` accepts the tensors of the inputs, in the order of the parameters of ``forward``; Python numbers become
     part of the program. It returns the tensors of the outputs, followed by the new values of buffers and inputs that
-    the module changes, such as the statistics of a BatchNorm in training mode.
+    the module changes, such as the statistics of a BatchNorm in training mode. A joint graph of torch.export returns
+    gradients in between: ``gradients.`` and the name of a parameter or input.
 
     Args:
         model: The module, in the desired mode (``model.eval()``), or a program that torch.export made of it.
@@ -157,7 +159,7 @@ def _exported(
             raise InvalidProgramError(
                 "an exported program already has its inputs and shapes: omit args and similar arguments"
             )
-        return model, name or "the exported program"
+        return with_plain_outputs(model), name or "the exported program"
     if not isinstance(model, torch.nn.Module):
         raise InvalidProgramError(
             f"a {type(model).__module__}.{type(model).__qualname__} is neither a torch.nn.Module nor an ExportedProgram"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import copy
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from importlib import import_module
+from math import log
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -60,6 +62,14 @@ _INDEXED: Final = ("aten.index.Tensor", "aten.index_put.default")
 _BOUNDED: Final = {"aten.slice.Tensor": (1, 2, 3), "aten.slice_scatter.default": (2, 3, 4)}
 
 
+def copied_graph(program: torch.export.ExportedProgram) -> torch.fx.Graph:
+    graph = copy.deepcopy(program.graph)
+    for node, original in zip(graph.nodes, program.graph.nodes, strict=True):
+        # A copy renames nodes that are called as functions of Python, and the signature has their names.
+        node.name = original.name
+    return graph
+
+
 def prepared(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
     """Return a program in which views are reshapes; the program itself is not changed.
 
@@ -70,23 +80,80 @@ def prepared(program: torch.export.ExportedProgram) -> torch.export.ExportedProg
     from torch.export import ExportedProgram
 
     aten = torch.ops.aten
-    graph = copy.deepcopy(program.graph)
-    for node, original in zip(graph.nodes, program.graph.nodes, strict=True):
-        # A copy renames nodes that are called as functions of Python, and the signature has their names.
-        node.name = original.name
+    graph = copied_graph(program)
+    for node in graph.nodes:
         if node.op == "call_function" and node.target in (aten.view.default, aten._unsafe_view.default):
             node.target = aten.reshape.default
-    return ExportedProgram(
+    signature = copy.deepcopy(program.graph_signature)
+    joined = _join_buffers(graph, signature, {**program.constants, **program.state_dict})
+    made = ExportedProgram(
         root=program.graph_module,
         graph=graph,
-        graph_signature=copy.deepcopy(program.graph_signature),
+        graph_signature=signature,
         state_dict=program.state_dict,
         range_constraints=copy.copy(program.range_constraints),
         module_call_graph=copy.deepcopy(program.module_call_graph),
         example_inputs=program.example_inputs,
-        constants=program.constants,
+        constants={name: value for name, value in program.constants.items() if name not in joined},
         verifiers=list(program.verifiers),
     )
+    # Now that the program is verified, which refuses functions.
+    for node in made.graph.nodes:
+        if str(node.target) == "flex_attention":
+            query, key, value, score, (*blocks, mask), *others = node.args
+            functions = (getattr(made.graph_module, each.target) for each in (score, mask))
+            node.target, node.args = _attention(*functions), (query, key, value, tuple(blocks), *others)
+            made.graph_module.recompile()
+    return made
+
+
+def _join_buffers(graph: torch.fx.Graph, signature: Any, values: Mapping[str, Any]) -> set[str]:
+    """Read buffers, in place, where constants have their memory; return the names of these constants.
+
+    torch decomposes no program that writes there by both. Caches of transformers are held as buffers, and as tensors of
+    an object that is none of the module's.
+    """
+    from torch.export.graph_signature import InputKind
+
+    nodes = {node.name: node for node in graph.nodes if node.op == "placeholder"}
+    constants = [spec for spec in signature.input_specs if spec.kind is InputKind.CONSTANT_TENSOR]
+    buffers = [spec for spec in signature.input_specs if spec.kind is InputKind.BUFFER] if constants else []
+
+    def memory(spec: Any) -> Any:
+        value = values[spec.target]
+        return value.data_ptr(), value.shape, value.stride(), value.dtype
+
+    known = {memory(spec): nodes[spec.arg.name] for spec in buffers}
+    joined = [spec for spec in constants if buffers and memory(spec) in known]
+    for spec in joined:
+        nodes[spec.arg.name].replace_all_uses_with(known[memory(spec)])
+        graph.erase_node(nodes[spec.arg.name])
+        signature.input_specs.remove(spec)
+    return {spec.target for spec in joined}
+
+
+def _attention(score: Any, mask: Any) -> Callable[..., Any]:
+    """Return torch's flex_attention without blocks that are left out, of which a decomposition makes ops of ATen."""
+    import torch
+    from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
+    from torch.nn.attention.flex_attention import _vmap_for_bhqkv
+
+    def attention(
+        query: Any, key: Any, value: Any, _blocks: Any, scale: float, _: Any, scored: Any = (), masked: Any = ()
+    ) -> Any:
+        shared = query.shape[1] // key.shape[1]
+        key, value = (each.repeat_interleave(shared, 1) for each in (key, value))
+        wide = torch.promote_types(query.dtype, torch.float32)
+        scores = query.to(wide) @ key.to(wide).mT * scale
+        indices = [torch.arange(size) for size in scores.shape]
+        scored_by = _vmap_for_bhqkv(score, prefix=(0,), suffix=(None,) * len(scored))
+        kept_by = _vmap_for_bhqkv(mask, prefix=(), suffix=(None,) * len(masked))
+        with TransformGetItemToIndex():
+            scores = torch.where(kept_by(*indices, *masked), scored_by(scores, *indices, *scored), -torch.inf)
+        weights = torch._safe_softmax(scores, -1).to(query.dtype)
+        return weights @ value, scores.logsumexp(-1) / log(2), scores.amax(-1) / log(2)
+
+    return attention
 
 
 def count_from_the_start(graph: torch.fx.Graph) -> None:
@@ -107,6 +174,17 @@ def count_from_the_start(graph: torch.fx.Graph) -> None:
                     bound = args[place]
                     args[place] = min(max(bound + size if bound < 0 else bound, 0), size)
             node.args = tuple(args)
+
+
+def forget_generated_lines(module: GraphModule) -> None:
+    """Remove, in place, lines of code that is in no file, such as that of a traced step, from the places of nodes."""
+    for each in module.modules():
+        for node in getattr(getattr(each, "graph", None), "nodes", ()):
+            if frames := node.meta.get("stack_trace"):
+                node.meta["stack_trace"] = _GENERATED.sub("", frames)
+
+
+_GENERATED: Final = re.compile(r' *File "<eval_with_key>[^"]*", line \d+')
 
 
 def wrap_indices(graph: torch.fx.Graph) -> None:
@@ -292,7 +370,18 @@ def _scan(evaluate: Any, body: Any, carried: Sequence[Any], arrays: Sequence[Any
     return (*last, *stacked)
 
 
-_HIGHER_ORDER: Final[dict[str, Callable[..., Any]]] = {"cond": _cond, "while_loop": _while_loop, "scan": _scan}
+def _map(evaluate: Any, body: Any, arrays: Sequence[Any], others: Sequence[Any] = ()) -> Any:
+    import jax
+
+    return jax.lax.map(lambda slices: evaluate(body, (*slices, *others)), tuple(arrays))
+
+
+_HIGHER_ORDER: Final[dict[str, Callable[..., Any]]] = {
+    "cond": _cond,
+    "while_loop": _while_loop,
+    "scan": _scan,
+    "map_impl": _map,
+}
 
 
 def _number(size: Any) -> Any:

@@ -100,16 +100,11 @@ def _scatter_reduce(value: Any, dim: int, index: Any, source: Any, reduce: str, 
     return total // count if _is_integer(total) else total / count
 
 
-def _max_pool_backward(gradient: Any, value: Any, *others: Any) -> Any:
-    """The last of the other arguments has, for each window, the place of its maximum in a plane."""
+def _to_copy(value: Any, **options: Any) -> Any:
+    """Torchax takes no numbers."""
     import jax.numpy as jnp
 
-    indices = others[-1]
-    lead = value.shape[:-2]
-    flat = jnp.zeros((*lead, value.shape[-2] * value.shape[-1]), value.dtype)
-    places = list(jnp.indices((*lead, indices.shape[-2] * indices.shape[-1]), sparse=True))
-    places[-1] = indices.reshape(*lead, -1)
-    return flat.at[tuple(places)].add(gradient.reshape(*lead, -1)).reshape(value.shape)
+    return _torchax("_to_copy")(jnp.asarray(value), **options)
 
 
 def _complex(real: Any, imaginary: Any) -> Any:
@@ -458,7 +453,7 @@ JAX_REPAIRS: Final[dict[str, Callable[..., Any]]] = {
     **_named(_pow, "pow.Scalar", "pow.Tensor_Scalar", "pow.Tensor_Tensor"),
     **_named(_convolution, "convolution.default"),
     **_named(_scatter_reduce, "scatter_reduce.two"),
-    **_named(_max_pool_backward, "max_pool2d_with_indices_backward.default"),
+    **_named(_to_copy, "_to_copy.default"),
     **_named(_complex, "complex.default"),
     **_named(_with(_cumulative, "greater_equal"), "cummax.default"),
     **_named(_with(_cumulative, "less_equal"), "cummin.default"),

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.errors import InvalidProgramError
 from vhlo_tools.integrations.torch.export_errors import described, explained, input_names, output_names
-from vhlo_tools.integrations.torch.graphs import as_numpy, count_from_the_start, is_dense, prepared
+from vhlo_tools.integrations.torch.graphs import (
+    as_numpy,
+    count_from_the_start,
+    forget_generated_lines,
+    is_dense,
+    prepared,
+)
 from vhlo_tools.integrations.torch.shared_decompositions import shared_decompositions
 from vhlo_tools.records import dataclass
 
@@ -50,6 +56,7 @@ def lift(
         # This returns a new program, whose graph may be changed.
         decomposed = prepared(program).run_decompositions({**decompositions, **shared_decompositions()})
     count_from_the_start(decomposed.graph)
+    forget_generated_lines(decomposed.graph_module)
     return _Lifting(decomposed, name).run(inputs, outputs, constants=constants)
 
 

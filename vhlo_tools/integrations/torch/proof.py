@@ -68,30 +68,33 @@ def eager_results(
     Neither the inputs nor the weights of the program are changed.
     """
     import torch
-    from torch.export.graph_signature import ConstantArgument, InputKind, TensorArgument
+    from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
     from torch.utils import _pytree as pytree
 
-    signature = program.graph_signature
-    given = [spec for spec in signature.output_specs if spec.kind.name == "USER_OUTPUT"]
+    signature, specs = program.graph_signature, program.graph_signature.output_specs
     # A result that is None is none of the artifact. What is changed comes behind, under its own name.
-    is_kept = [not isinstance(spec.arg, ConstantArgument) for spec in given]
+    is_kept = [spec.kind is OutputKind.USER_OUTPUT and not isinstance(spec.arg, ConstantArgument) for spec in specs]
     changed = model.outputs[sum(is_kept) :]
+    weights, leaves = {**program.constants, **program.state_dict}, pytree.tree_leaves((tuple(args), dict(kwargs)))
     if changed:
-        program, args, kwargs = copy.deepcopy((program, args, kwargs))
-    leaves = pytree.tree_leaves((tuple(args), dict(kwargs)))
-    specs = [spec for spec in signature.input_specs if spec.kind is InputKind.USER_INPUT]
-    tensors = [leaf for spec, leaf in zip(specs, leaves, strict=True) if isinstance(spec.arg, TensorArgument)]
-    inputs = [as_numpy(each, "an input").copy() for each in tensors]
-    module = program.module()
-    with torch.no_grad():
-        returned = pytree.tree_leaves(module(*args, **kwargs))
-    state = {
-        **dict(zip(model.inputs, tensors, strict=True)),
-        **dict(module.named_parameters()),
-        **dict(module.named_buffers()),
+        weights, leaves = copy.deepcopy(pytree.tree_map_only(torch.Tensor, torch.Tensor.detach, (weights, leaves)))
+    left = iter(leaves)
+    values = {
+        spec.arg.name: next(left) if spec.kind is InputKind.USER_INPUT else weights[spec.target]
+        for spec in signature.input_specs
     }
-    kept = [value for value, wanted in zip(returned, is_kept, strict=False) if wanted]
-    results = [*kept, *(state[name] for name in changed)]
+    given = [spec for spec in signature.input_specs if spec.kind is InputKind.USER_INPUT]
+    called = [spec.arg.name for spec in given if isinstance(spec.arg, TensorArgument)]
+    inputs = [as_numpy(values[each], "an input").copy() for each in called]
+    with torch.no_grad():
+        returned = program.graph_module(*values.values())
+    placeholders = {spec.target: spec.arg.name for spec in signature.input_specs if spec.target}
+    for spec, value in zip(specs, returned, strict=True):
+        if spec.kind.name.endswith("_MUTATION"):
+            values[placeholders.get(spec.target, spec.target)] = value
+    placeholders = {**dict(zip(model.inputs, called, strict=True)), **placeholders}
+    kept = [value for value, wanted in zip(returned, is_kept, strict=True) if wanted]
+    results = [*kept, *(values[placeholders[name]] for name in changed)]
     return inputs, [as_numpy(each, name) for each, name in zip(results, model.outputs, strict=True)]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from vhlo_tools.integrations.torch.resampling import resampling_decompositions
+
 if TYPE_CHECKING:
     import torch
 
@@ -44,6 +46,9 @@ def shared_decompositions() -> dict[Any, Callable[..., Any]]:
         torch.ops.aten.fft_rfftfreq.default: lambda length, spacing=1.0, **options: _frequencies(
             length, spacing, [(0, length // 2 + 1)], **options
         ),
+        torch.ops.aten.max_pool2d_with_indices_backward.default: _max_pool_backward,
+        torch.ops.aten.max_pool3d_with_indices_backward.default: _max_pool_backward,
+        torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default: attention_backward,
         # Their checks of the input are side effects.
         torch.ops.aten.linalg_inv.default: lambda value: torch.linalg.inv_ex(value)[0],
         torch.ops.aten.linalg_cholesky.default: lambda value, *, upper=False: torch.linalg.cholesky_ex(
@@ -55,6 +60,7 @@ def shared_decompositions() -> dict[Any, Callable[..., Any]]:
         torch.ops.aten.linalg_lu_factor.default: lambda value, *, pivot=True: torch.linalg.lu_factor_ex(
             value, pivot=pivot
         )[:2],
+        **resampling_decompositions(),
         torch.ops.aten.ldexp.Tensor: lambda value, power: torch.mul(value, torch.pow(2.0, power)),
     }
     # What transformers does for a mixture of experts; there only once it is imported.
@@ -241,3 +247,54 @@ def _frequencies(length: int, spacing: float, parts: Sequence[tuple[int, int]], 
 
     kind = options.get("dtype") or torch.get_default_dtype()
     return torch.cat([torch.arange(*each) for each in parts]).to(kind) * (1.0 / (length * spacing))
+
+
+def _max_pool_backward(gradient: torch.Tensor, value: torch.Tensor, kernel: Any, *others: Any) -> torch.Tensor:
+    """The last of the other arguments has, for each window, the place of its maximum in a plane."""
+    import torch
+
+    first = -len(kernel)
+    zeros = torch.zeros_like(value).flatten(first)
+    return torch.scatter_add(zeros, -1, others[-1].flatten(first), gradient.flatten(first)).reshape(value.shape)
+
+
+def attention_backward(
+    gradient: torch.Tensor,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    result: torch.Tensor,
+    sums: torch.Tensor,
+    dropout: float,
+    is_causal: bool,
+    *,
+    attn_mask: torch.Tensor | None = None,
+    scale: float | None = None,
+) -> tuple[torch.Tensor, ...]:
+    """Return the gradients of attention; ``sums`` are the logarithms of its sums of exponentials, or its weights.
+
+    torch's own decomposition of the forward op returns weights where the op returns these logarithms.
+    """
+    import torch
+
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    wide, narrow = torch.promote_types(query.dtype, torch.float32), query.dtype
+    query, key, value, gradient, result, sums = (each.to(wide) for each in (query, key, value, gradient, result, sums))
+    # Several heads of the query may share one of the key and the value.
+    shared = query.shape[1] // key.shape[1]
+    if shared > 1:
+        key, value = (each.repeat_interleave(shared, 1) for each in (key, value))
+    weights = sums
+    if sums.ndim < query.ndim:
+        scores = query @ key.mT * scale
+        if attn_mask is not None:
+            scores = scores + attn_mask
+        if is_causal:
+            later = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+            scores = scores.masked_fill(later, -torch.inf)
+        weights = torch.exp(scores - sums.unsqueeze(-1))
+    of_weights = gradient @ value.mT
+    of_scores = weights * (of_weights - (gradient * result).sum(-1, keepdim=True)) * scale
+    of_heads = of_scores.mT @ query, weights.mT @ gradient
+    summed = (each.unflatten(1, (-1, shared)).sum(2) if shared > 1 else each for each in of_heads)
+    return tuple(each.to(narrow) for each in (of_scores @ key, *summed))

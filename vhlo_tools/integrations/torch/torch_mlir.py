@@ -11,7 +11,14 @@ from vhlo_tools.bindings import MLIRFailure, Module, Provider, get_provider, iso
 from vhlo_tools.errors import EngineError, EngineStartError, EngineTimeoutError, InvalidProgramError
 from vhlo_tools.findings import Diagnostic
 from vhlo_tools.integrations.proof import first_words
-from vhlo_tools.integrations.torch.export_errors import data_dependent, explained, failing_ops, is_users, mend
+from vhlo_tools.integrations.torch.export_errors import (
+    data_dependent,
+    described,
+    explained,
+    failing_ops,
+    is_users,
+    mend,
+)
 from vhlo_tools.integrations.torch.graphs import wrap_indices
 from vhlo_tools.integrations.torch.refused_ops import refuse_listed
 from vhlo_tools.records import dataclass
@@ -93,7 +100,7 @@ def _max_pool(
     """With ``ceil_mode``, torch-mlir pads both ends; pad here, behind alone, and count places without the padding."""
     import torch
 
-    rank = len(kernel)
+    rank, given = len(kernel), stride
     padding, dilation, stride = (
         list(each) * (rank if len(each) == 1 else 1) for each in (padding, dilation, stride or kernel)
     )
@@ -103,7 +110,8 @@ def _max_pool(
         both = pool(value.unsqueeze(0), kernel, stride, padding, dilation, ceil_mode)
         return tuple(each.squeeze(0) for each in both)
     if not ceil_mode:
-        return NotImplemented
+        # torch-mlir takes an absent stride for one of 1.
+        return NotImplemented if given else pool(value, kernel, stride, padding, dilation)
     sizes, behind = value.shape[-rank:], []
     for size, window, step, before, spread in zip(sizes, kernel, stride, padding, dilation, strict=True):
         reach = spread * (window - 1) + 1
@@ -261,9 +269,15 @@ def import_program(lifted: Lifted, name: str, limits: isolation.Limits) -> Modul
 
     The passes of torch-mlir run in a child process, because few ops can take all the memory of a machine.
     """
+    from torch._ops import HigherOrderOperator
     from torch_mlir.extras.fx_importer import FxImporter
 
     refuse_listed(lifted.program.graph_module, "torch-mlir", name)
+    for node in lifted.program.graph.nodes:
+        if isinstance(node.target, HigherOrderOperator):
+            raise InvalidProgramError(
+                f"torch-mlir cannot convert {name} to StableHLO: {described(node)} (it has no ops on functions)"
+            )
     wrap_indices(lifted.program.graph)
     _rename_remainders(lifted.program.graph)
     provider = get_provider("torch_mlir")
