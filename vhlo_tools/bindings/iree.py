@@ -123,7 +123,7 @@ def _compiled(artifact: bytes) -> tuple[bytes | None, list[Diagnostic]]:
 @contextmanager
 def _kept_output() -> Iterator[Callable[[], str]]:
     """Keep what this process and its children write on stderr; yields a function that returns it."""
-    kept, before = anonymous_file(), os.dup(2)
+    kept, before = anonymous_file(shared=False), os.dup(2)
     os.dup2(kept, 2)
     try:
         yield lambda: os.pread(kept, 1 << 16, 0).decode(errors="replace")
