@@ -56,7 +56,7 @@ _SEVERITIES: Final = ("note", "warning", "error", "remark")
 _CALLBACK: Final = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
 
 # What a diagnostic repeats of the program: the op of interest, which the start of the message names.
-_REPEATED: Final = re.compile(r"\n+.*see current operation: .*", re.DOTALL)
+_REPEATED: Final = "see current operation: "
 _ILLEGAL: Final = re.compile(r"failed to legalize operation '([\w.]+)'.*", re.DOTALL)
 _PLACE: Final = re.compile(r"^(?:loc\(|-:|[^\s:]+:)\d+:\d+\)?: ")
 
@@ -187,7 +187,8 @@ def _refusal(name: str, said: Sequence[Diagnostic], linker: str) -> EngineError:
 
 def _in_words(message: str) -> str:
     """Remove the op that a diagnostic repeats, and places that are not the user's."""
-    text = _REPEATED.sub("", message).strip()
+    first, _, rest = message.partition("\n")
+    text = (first if _REPEATED in rest else message).strip()
     place = _PLACE.match(text)
     said = text[place.end() :] if place else text
     if illegal := _ILLEGAL.fullmatch(said):
