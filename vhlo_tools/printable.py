@@ -7,7 +7,7 @@ from typing import Final
 
 # What CI runners take for a command: `::error::` after white space (GitHub), `##[error]` and `##vso[...]` anywhere
 # (GitHub, Azure).
-_COMMAND: Final = re.compile(r"(?m)^(\s*):(?=:)|#(?=#(?:\[|vso\[))")
+_COMMAND: Final = re.compile(r"(?m)^( *):(?=:)|#(?=#(?:\[|vso\[))")
 
 
 def printable(text: str) -> str:

@@ -152,6 +152,7 @@ ATTEMPTS = [
     "be another program",
     "signal a process",
     "signal a process through a file",
+    "seal memory of the caller",
     "trace a process",
     "write the memory of a process",
     "write its own file of memory",

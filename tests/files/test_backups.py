@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,17 @@ def test_a_backup_may_have_the_suffix_of_what_it_was_made_from(tmp_path: Path) -
     fill(tmp_path, "net.mlirbc", "net.mlirbc.old.mlirbc")
     list_backups(str(tmp_path), ["net.mlirbc.old.mlirbc"])
     assert found(tmp_path) == {"net.mlirbc"}
+
+
+@pytest.mark.parametrize("line", [b"a\n", b"%41\n", b"\n", b"x" * (1 << 24) + b"\n"])
+def test_a_long_list_takes_no_memory(line: bytes, tmp_path: Path) -> None:
+    fill(tmp_path, "a", "a.bak")
+    (tmp_path / ".vhlo-backups").write_bytes(line * ((1 << 24) // len(line)) + b"a.bak\n")
+    tracemalloc.start()
+    tracemalloc.reset_peak()
+    assert found(tmp_path) == {"a"}
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
 
 
 def test_hostile_lists(tmp_path: Path) -> None:

@@ -209,6 +209,7 @@ def try_to(do: str, path: str, process: int) -> str:
         "be another program": lambda: os.execv("/bin/true", ["true"]),
         "signal a process": lambda: os.kill(process, signal.SIGTERM),
         "signal a process through a file": lambda: fcntl.fcntl(0, fcntl.F_SETOWN, process),
+        "seal memory of the caller": lambda: fcntl.fcntl(0, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE),
         "trace a process": lambda: system_call(101, 16, process, 0, 0),
         "write the memory of a process": lambda: system_call(311, process, 0, 0, 0, 0, 0),
         "write its own file of memory": lambda: open("/proc/self/mem", "r+b"),  # noqa: PTH123, SIM115

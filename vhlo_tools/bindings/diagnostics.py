@@ -15,7 +15,7 @@ _LONGEST = 4096
 
 # The first file, line and column in a printed location: for a call-site location the location of the callee, for a
 # name or a fused location a nested location. `loc("-":1:1)` is a program that was not read from a file.
-_FILE_LINE_COLUMN = re.compile(r'"((?:[^"\\]|\\.)*)":([0-9]+):([0-9]+)')
+_FILE_LINE_COLUMN = re.compile(r'"((?:[^"\\]|\\.)*)"?(?::([0-9]+):([0-9]+))?')
 
 
 @contextmanager
@@ -47,7 +47,7 @@ def to_diagnostic(found: Any) -> Diagnostic:
 
 def source_of(location: Any) -> SourceLocation | None:
     """Return the first file location within an MLIR location."""
-    match = _FILE_LINE_COLUMN.search(str(location))
+    match = next((each for each in _FILE_LINE_COLUMN.finditer(str(location)) if each[2]), None)
     if match is None or match[2] == "0":
         return None
     return SourceLocation(match[1].replace("\\\\", "\\"), int(match[2]), int(match[3]))

@@ -56,7 +56,7 @@ _SEVERITIES: Final = ("note", "warning", "error", "remark")
 _CALLBACK: Final = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
 
 # What a diagnostic repeats of the program: the op of interest, which the start of the message names.
-_REPEATED: Final = re.compile(r"\n+.*see current operation: .*", re.DOTALL)
+_REPEATED: Final = "see current operation: "
 _ILLEGAL: Final = re.compile(r"failed to legalize operation '([\w.]+)'.*", re.DOTALL)
 _PLACE: Final = re.compile(r"^(?:loc\(|-:|[^\s:]+:)\d+:\d+\)?: ")
 
@@ -123,7 +123,7 @@ def _compiled(artifact: bytes) -> tuple[bytes | None, list[Diagnostic]]:
 @contextmanager
 def _kept_output() -> Iterator[Callable[[], str]]:
     """Keep what this process and its children write on stderr; yields a function that returns it."""
-    kept, before = anonymous_file(), os.dup(2)
+    kept, before = anonymous_file(shared=False), os.dup(2)
     os.dup2(kept, 2)
     try:
         yield lambda: os.pread(kept, 1 << 16, 0).decode(errors="replace")
@@ -187,7 +187,8 @@ def _refusal(name: str, said: Sequence[Diagnostic], linker: str) -> EngineError:
 
 def _in_words(message: str) -> str:
     """Remove the op that a diagnostic repeats, and places that are not the user's."""
-    text = _REPEATED.sub("", message).strip()
+    first, _, rest = message.partition("\n")
+    text = (first if _REPEATED in rest else message).strip()
     place = _PLACE.match(text)
     said = text[place.end() :] if place else text
     if illegal := _ILLEGAL.fullmatch(said):

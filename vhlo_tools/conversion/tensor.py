@@ -12,7 +12,7 @@ from vhlo_tools.records import dataclass
 
 # Dimension numbers of gathers and scatters, read from and written as text of MLIR
 
-_PART: Final = re.compile(r"(\w+) = (\[[^\]]*\]|\d+)")
+_PART: Final = re.compile(r"\b(\w+) = (\[[^\]]*\]|\d+)")
 _INTEGER: Final = re.compile(r"\d+")
 
 

@@ -129,7 +129,7 @@ def _strategy(op: Operation) -> Strategy:
 _VALUE: Final = re.compile(
     r'<(?:@(?P<name>"[^"]*"|[\w.$-]+)|(?P<mesh>mesh<[^>]*>)), \[(?P<dimensions>(?:\{[^}]*\}(?:p\d+)?(?:, )?)*)\]'
 )
-_DIMENSION: Final = re.compile(r"\{([^}]*)\}")
+_DIMENSION: Final = re.compile(r"\{([^{}]*)\}")
 _AXIS: Final = re.compile(r'"([^"]*)"(?::\((\d+)\)(\d+))?')
 #: `devices=[2,1,4]<=[2,4]T(1,0) last_tile_dim_replicate`, or with the devices listed.
 _DEVICES: Final = re.compile(

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import translate
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -38,12 +38,12 @@ PROGRAM_SUFFIXES: Final = (".mlir", ".mlirbc", ".jax_export")
 
 #: What a line cannot hold as it is; any other byte of a name stands for itself.
 _ESCAPED: Final = re.compile(rb"[%\x00-\x1f\x7f]")
-_ESCAPE: Final = re.compile(rb"%([0-9A-F]{2})")
-_LINE: Final = re.compile(rb"(?:[^%]|%[0-9A-F]{2})+")
 #: Ends a line that was cut short: not an escape, so that the line is no name.
 _CUT: Final = b"%\n"
 #: The largest list that is read, in bytes: millions of names. No list of ours is larger by mistake.
 _MOST: Final = 1 << 28
+#: No line is longer: names of files have at most 255 bytes, of which each may be escaped.
+_LONGEST_LINE: Final = 1 << 12
 # A link could lead anywhere, and opening a FIFO would wait.
 _SAFELY: Final = NO_LINKS | NO_BLOCKING | BINARY
 
@@ -71,11 +71,13 @@ class Backups:
 
 
 def backups_in(folder: str, is_program: Callable[[str], bool]) -> Backups:
-    """Return none if the list cannot be read, so that all files count."""
-    # What follows the last line end is a line that was cut short.
-    lines = _content(Path(folder) / BACKUPS).split(b"\n")[:-1]
-    names = (_ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), line) for line in lines if _LINE.fullmatch(line))
-    return Backups(folder, frozenset(map(os.fsdecode, names)), is_program)
+    """Return none if the list cannot be read, so that all files count; of names in it, only those of files."""
+    try:
+        files = {_line(each): each for each in os.listdir(folder)}  # noqa: PTH208
+    except OSError:
+        files = {}
+    listed = frozenset(files[line] for line in _lines(Path(folder) / BACKUPS) if line in files)
+    return Backups(folder, listed, is_program)
 
 
 def list_backups(folder: str, names: Iterable[str]) -> None:
@@ -99,20 +101,24 @@ def list_backups(folder: str, names: Iterable[str]) -> None:
         os.close(handle)
 
 
-def _content(path: Path) -> bytes:
-    """Return nothing if the list cannot be read or is no regular file of a possible size."""
+def _lines(path: Path) -> Iterator[bytes]:
+    """Yield the whole lines of a list; none if it cannot be read or is no regular file of a possible size."""
     try:
         handle = os.open(path, os.O_RDONLY | _SAFELY)
     except OSError:
-        return b""
+        return
     try:
         found = os.fstat(handle)
         if kind_of_file(found.st_mode) is not None or found.st_size > _MOST:
-            return b""
+            return
         with open(handle, "rb", closefd=False) as file:
-            return file.read(_MOST)
+            begins = True
+            for line in iter(partial(file.readline, _LONGEST_LINE), b""):
+                if begins:
+                    yield line
+                begins = line.endswith(b"\n")
     except OSError:
-        return b""
+        return
     finally:
         os.close(handle)
 

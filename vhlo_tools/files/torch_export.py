@@ -24,14 +24,7 @@ if TYPE_CHECKING:
     from vhlo_tools.files.recognition import Buffer
 
 _MAGIC: Final = b"PK\x03\x04"
-# The record at the end of a zip, and that of a large one before it.
-_END: Final = b"PK\x05\x06"
-_END_SIZE: Final = 22
-_LONGEST_COMMENT: Final = 1 << 16
-_LARGE_END: Final = b"PK\x06\x06"
-_LARGE_END_SIZE: Final = 56
-_IN_LARGE_END: Final = 0xFFFFFFFF
-# A model has an entry for each parameter.
+# The directory is the longest piece that is read: a model has an entry for each parameter.
 _LARGEST_DIRECTORY: Final = 1 << 23
 # `.data/version` and the like have a few bytes; longer entries are truncated.
 _LONGEST_TEXT: Final = 64
@@ -79,14 +72,38 @@ class ViewFile(io.RawIOBase):
         return len(part)
 
 
+class _TooLargeError(MalformedArtifactError):
+    pass
+
+
+class _Pieces(io.BufferedReader):
+    """A file of which no piece is larger than a directory may be, whatever its records say."""
+
+    def __init__(self, data: View) -> None:
+        super().__init__(ViewFile(data))
+        # Memory is taken for as much as is asked for.
+        self._most = min(_LARGEST_DIRECTORY + 1, len(data))
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        found = super().read(self._most if size is None or not 0 <= size < self._most else size)
+        if len(found) > _LARGEST_DIRECTORY:
+            raise _TooLargeError(
+                f"a zip has a directory of more than {_LARGEST_DIRECTORY} bytes, which is the limit, for some 100,000 "
+                "entries",
+                section="zip",
+            )
+        return found
+
+
 def is_torch_export(data: View) -> bool:
     """Judge by the entries of the zip; unreasonably many of them are an error."""
     if bytes(data[: len(_MAGIC)]) != _MAGIC:
         return False
-    _check_directory(data)
     try:
         with _opened(data) as archive:
             return _folder_of(archive.namelist()) is not None
+    except _TooLargeError:
+        raise
     except MalformedArtifactError:
         return False
 
@@ -99,40 +116,17 @@ def decode_torch_export(data: Buffer) -> TorchExport:
 @contextmanager
 def _opened(data: View) -> Iterator[zipfile.ZipFile]:
     # Imported here because hardly any input is a zip.
-    import lzma
     import zipfile
     import zlib
 
     try:
-        _check_directory(data)
-        with zipfile.ZipFile(io.BufferedReader(ViewFile(data))) as archive:
+        with zipfile.ZipFile(_Pieces(data)) as archive:
             yield archive
     except MalformedArtifactError:
         raise
     # Raised by zipfile for an inconsistent directory or a damaged entry.
-    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, *_ODD) as error:
+    except (zipfile.BadZipFile, zlib.error, struct.error, *_ODD) as error:
         raise MalformedArtifactError(f"a zip is damaged: {error}", section="zip") from error
-
-
-def _check_directory(data: View) -> None:
-    """Reject a zip whose directory lists unreasonably many entries, before they are read into memory.
-
-    The layout is that of section 4.3 of APPNOTE.TXT by PKWARE.
-    """
-    tail = bytes(data[max(0, len(data) - _END_SIZE - _LONGEST_COMMENT) :])
-    at = tail.rfind(_END)
-    if at < 0 or at + _END_SIZE > len(tail):
-        return  # what zipfile reports
-    (size,) = struct.unpack_from("<I", tail, at + 12)
-    large = tail.rfind(_LARGE_END, 0, at)
-    if large >= 0 and large + _LARGE_END_SIZE <= at:
-        size = max(size if size != _IN_LARGE_END else 0, *struct.unpack_from("<Q", tail, large + 40))
-    if size > _LARGEST_DIRECTORY:
-        raise MalformedArtifactError(
-            f"a zip has a directory of {size} bytes; the limit is {_LARGEST_DIRECTORY}, for some 100,000 entries",
-            offset=len(data) - len(tail) + at,
-            section="zip",
-        )
 
 
 def _folder_of(names: list[str]) -> str | None:
@@ -190,5 +184,12 @@ def _text(archive: zipfile.ZipFile, name: str) -> str:
         entry = archive.getinfo(name)
     except KeyError:
         raise MalformedArtifactError(f"a torch.export file lacks {name}", section="zip") from None
+    if entry.compress_type not in (0, 8):  # stored, or deflated: of others, zipfile gives more than is asked for
+        raise MalformedArtifactError(
+            f"{name} is compressed by method {entry.compress_type}: expected a stored or a deflated entry, as torch "
+            "writes them",
+            offset=entry.header_offset,
+            section="zip",
+        )
     with archive.open(entry) as file:
         return file.read(_LONGEST_TEXT).decode("utf-8", "backslashreplace").strip()

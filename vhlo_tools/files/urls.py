@@ -35,8 +35,7 @@ _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://", re.ASCII)
 _COLLAPSED: Final = re.compile(rf"({'|'.join(_SCHEMES)}):/[^/]")
 #: What may follow in a URL that was copied from a browser or a log, and is as good as a password.
 _SECRET: Final = re.compile(
-    r"\?(?=(?:.*&)?(?:sig|(?:x-(?:amz|goog)-)?signature|x-amz-security-token|(?:access_)?token|password|secret)=).*",
-    re.IGNORECASE | re.DOTALL,
+    r"[?&](?:sig|(?:x-(?:amz|goog)-)?signature|x-amz-security-token|(?:access_)?token|password|secret)=", re.IGNORECASE
 )
 _USER: Final = re.compile(r"(?<=://)[^/@]*:[^/@]*@")
 _AZURE_HOSTS: Final = re.compile(r"[A-Za-z0-9]+(\.(dfs|blob)\.[a-z0-9.]+)?", re.ASCII)
@@ -222,4 +221,6 @@ def _parsed(scheme: str, rest: str, text: str) -> Url:
 
 def _redacted(text: str) -> str:
     """Return a URL for display, without what may be a password or a signature."""
-    return _SECRET.sub("?***", _USER.sub("***@", text))
+    text = _USER.sub("***@", text)
+    begins = text.find("?")
+    return f"{text[:begins]}?***" if begins >= 0 and _SECRET.search(text, begins) else text

@@ -46,7 +46,8 @@ _WIDEST: Final = 1 << 12
 
 # Text nested more deeply is tried in a child process: MLIR's parser recurses, and survives some thousand levels.
 _DEEPEST: Final = 200
-_NO_BRACKETS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|//[^\n]*|->', re.DOTALL)
+# A string ends with its line, so that no quote is looked for twice.
+_NO_BRACKETS: Final = re.compile(rb'"[^"\\\n]*(?:\\[^\n][^"\\\n]*)*"?|//[^\n]*|->')
 _NOT_BRACKETS: Final = bytes(set(range(256)).difference(b"()[]{}<>"))
 _STEPS: Final = {each: 1 if each in b"([{<" else -1 for each in b"()[]{}<>"}
 

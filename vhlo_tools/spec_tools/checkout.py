@@ -282,7 +282,7 @@ def read_constraints(checkout: Checkout, definitions: Definitions) -> tuple[Cons
 
 _SAME: Final = re.compile(r"checkIfOperandAndResultElementTypesMatch\(")
 _ATTRIBUTE: Final = re.compile(r"\bisa<(?:\w+::)*(\w+V\d+Attr)>\( ?\w+(?:\.|->)get(\w+)\(\) ?\)")
-_CASE: Final = re.compile(r"\w+(?:\.|->)get(\w+)\(\) ?\) ?\.getValue\(\) ?== ?(?:\w+::)*?(\w+V\d+)::(\w+)")
+_CASE: Final = re.compile(r"\b\w+(?:\.|->)get(\w+)\(\) ?\) ?\.getValue\(\) ?== ?(?:\w+::)*?(\w+V\d+)::(\w+)")
 _OPERAND: Final = re.compile(
     r"for \( ?Type (\w+) : \w+(?:\.|->)get(\w+)\(\)\.getTypes\(\) ?\) ?\{ ?"
     r"if \( ?(?:\w+::)*isa<(?:\w+::)*(\w+V\d+Type)>\( ?\1 ?\) ?\)"

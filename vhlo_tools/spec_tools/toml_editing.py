@@ -169,7 +169,7 @@ def _length(body: Sequence[str]) -> int:
     return own
 
 
-_TEXT = re.compile(r'"""(?:\\.|.)*?"""|"(?:\\.|[^"\\])*"|' r"'''.*?'''|'[^']*'", re.DOTALL)
+_TEXT = re.compile(r'"""(?:\\.|[^\\])*?"""|"(?:\\.|[^"\\])*"|' r"'''.*?'''|'[^']*'", re.DOTALL)
 
 
 def _outside_of_comments(text: str, position: int) -> Iterator[tuple[int, str]]:

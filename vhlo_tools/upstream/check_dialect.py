@@ -24,7 +24,7 @@ from vhlo_tools.upstream.pipelines import Scanner
 _TENSOR: Final = re.compile(r"tensor<.*>")
 _FLOATS: Final = re.compile(r"tensor<(?:[\d?]+x)*(?:b?f\d|complex<).*>")
 #: A string, or the start of an attribute with the name `value`.
-_VALUE: Final = re.compile(r'"(?:\\.|[^"\\])*"|(?<=[{ ])(value = )')
+_VALUE: Final = re.compile(r'"(?:\\.|[^"\\])*"?|(?<=[{ ])(value = )')
 
 #: Kinds of attributes: the name in MLIR's messages, and the pattern of the printed attribute.
 _F64: Final = ("64-bit float attribute", re.compile(r"[^ ]+ : f64"))

@@ -50,7 +50,7 @@ _FORMS: Final[Mapping[str, _Form]] = {
 
 # Conversion of ``check`` ops in MLIR text from the pretty form, which no bindings parse, to the generic form
 
-_CANDIDATE: Final = re.compile(r'//[^\n]*|"(?:\\.|[^"\\])*"|(?<![\w.$!#@%])check\.(?P<op>expect_\w+)(?=[\s%])')
+_CANDIDATE: Final = re.compile(r'//[^\n]*|"(?:\\.|[^"\\])*"?|(?<![\w.$!#@%])check\.(?P<op>expect_\w+)(?=[\s%])')
 _VALUE: Final = re.compile(r"%[\w$.-]+(?:#\d+)?")
 _NUMBER: Final = re.compile(r"-?(?:0x[0-9a-fA-F]+|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)")
 

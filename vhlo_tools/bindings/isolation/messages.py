@@ -30,15 +30,16 @@ _ALIGNMENT: Final = 64
 _FLAGS: Final = getattr(mmap, "MAP_SHARED", 0) | getattr(mmap, "MAP_POPULATE", 0)
 
 
-def anonymous_file() -> int:
+def anonymous_file(*, shared: bool = True) -> int:
     if not hasattr(os, "memfd_create"):
         with tempfile.TemporaryFile() as file:
             return os.dup(file.fileno())
     descriptor = os.memfd_create("vhlo_tools", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    import fcntl
+    if shared:
+        import fcntl
 
-    # Without the seal, truncation by the other side would terminate a reader of the mapping with SIGBUS.
-    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+        # Without the seal, truncation by the other side would terminate a reader of the mapping with SIGBUS.
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
     return descriptor
 
 

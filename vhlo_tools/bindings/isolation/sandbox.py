@@ -149,8 +149,8 @@ def _limited(process: int) -> dict[int, tuple[_Where, ...]]:
         62: (_Where(0, (process,)),),  # kill: this process
         234: (_Where(0, (process,)),),  # tgkill: threads of this process
         302: (_Where(2, (0,)),),  # prlimit64: to read a limit
-        # fcntl: not to direct signals at others.
-        72: (_Where(1, (*range(8), fcntl.F_DUPFD_CLOEXEC, 1033, 1034)),),
+        # fcntl: not to direct signals at others, nor to seal memory that the caller writes.
+        72: (_Where(1, (*range(8), fcntl.F_DUPFD_CLOEXEC, fcntl.F_GET_SEALS)),),
         16: (_Where(1, (0x5401, 0x541B, 0x5450, 0x5451, 0x5421)),),  # ioctl: what files are, and their flags
         157: (_Where(0, (3, 15, 16, 0x53564D41)),),  # prctl: names, and whether it can be dumped
     }

@@ -164,7 +164,7 @@ def _sort(op: Any) -> int:
 
 
 _CONTRACTED: Final = re.compile(r"lhs_contracting_dimensions = \[([0-9, ]*)\]")
-_KERNEL: Final = re.compile(r"x\[([^\]]*)\]")
+_KERNEL: Final = re.compile(r"x\[([^\[\]]*)\]")
 #: The number of times that an op performs its operation on elements.
 FACTORS: Final[Mapping[Cost, Callable[[Any], int]]] = {
     "contraction": _dot_general,

@@ -275,7 +275,7 @@ _FRAMEWORKS: Final = re.compile(
     rf"^{re.escape(str(Path(traceback.__file__).parent))}/(?!(?:site|dist)-packages/)"
 )
 #: What torch says of its own symbols, and links to discussions.
-_NOISE: Final = re.compile(r" +\((?:unhinted|Size-like symbols): .*| See https?://.*")
+_NOISE: Final = re.compile(r"(?<! ) +\((?:unhinted|Size-like symbols): .*| See https?://.*")
 _ADVICE: Final = re.compile("To fix the error|Suggested fixes|[Cc]onsider using ")
 _NO_ADVICE: Final = re.compile(r"Caused by|For more|\(These|The following call")
 _VALUES: Final = (
