@@ -87,7 +87,7 @@ class Release:
         week_4: The version that it returns for ``WEEK_4``, if it has such a function.
         week_12: The version that it returns for ``WEEK_12``, if it has such a function.
         probed: Whether ``stablehlo`` was determined by probing, because the release does not report it.
-        loses: What its MLIR loses where entries nest deep: ``types``, or ``properties`` too; nothing if empty.
+        loses: What its MLIR loses where entries nest deep: ``types``, or ``properties`` too; ``None`` if nothing.
     """
 
     package: str
@@ -99,7 +99,7 @@ class Release:
     week_4: Version | None = None
     week_12: Version | None = None
     probed: bool = False
-    loses: str = ""
+    loses: str | None = None
 
     def __str__(self) -> str:
         return f"{self.package}=={self.release}"
