@@ -398,6 +398,41 @@ def _erfcx(value: Any) -> Any:
     return jnp.where(value > limit, series / (far * jnp.pi**0.5), jnp.exp(near * near) * jax.lax.erfc(near))
 
 
+def _log_ndtr(value: Any) -> Any:
+    """JAX's is rounded at 1 where it is near 0."""
+    import jax
+    import jax.numpy as jnp
+
+    value = value if value.dtype == jnp.float64 else value.astype(jnp.float32)
+    moved = value * 0.5**0.5
+    near = jnp.log1p(-jax.lax.erfc(moved) / 2)
+    return jnp.where(value < 1, jnp.log(_erfcx(-moved) / 2) - moved * moved, near)
+
+
+#: Of larger exponents, a zeta function is its first summand.
+_LARGE: Final = 1000
+
+
+def _zeta(exponent: Any, start: Any) -> Any:
+    """JAX's series overflows."""
+    import jax
+    import jax.numpy as jnp
+
+    exponent, start = _promoted(exponent, start)
+    is_first = (exponent > _LARGE) & (start > 0) & jnp.isfinite(exponent + start)
+    series = jax.scipy.special.zeta(exponent, start)
+    found = jnp.where(is_first, jnp.power(start, -exponent), series)
+    found = jnp.where((start <= 0) & (start == jnp.floor(start)), jnp.inf, found)
+    return jnp.where(exponent < 1, jnp.nan, found)
+
+
+def _exp2(value: Any) -> Any:
+    """JAX multiplies first, which loses bits of narrow types."""
+    import jax.numpy as jnp
+
+    return jnp.exp2(value if value.dtype == jnp.float64 else value.astype(jnp.float32))
+
+
 def _special(name: str, value: Any) -> Any:
     import jax
 
@@ -470,7 +505,9 @@ JAX_REPAIRS: Final[dict[str, Callable[..., Any]]] = {
     **_named(_eigh, "_linalg_eigh.default"),
     **_named(_pinv, "linalg_pinv.atol_rtol_tensor", "linalg_pinv.atol_rtol_float"),
     **_named(_erfcx, "special_erfcx.default"),
-    **_named(_with(_special, "log_ndtr"), "special_log_ndtr.default"),
+    **_named(_log_ndtr, "special_log_ndtr.default"),
+    **_named(_zeta, "special_zeta.default", "special_zeta.other_scalar", "special_zeta.self_scalar"),
+    **_named(_exp2, "exp2.default"),
     **_named(_with(_special, "i1"), "special_modified_bessel_i1.default"),
     **_named(_solve, "_linalg_solve_ex.default"),
     **_named(_det, "_linalg_det.default"),

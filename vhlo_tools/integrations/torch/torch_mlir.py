@@ -49,6 +49,17 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.sign.default: _sign,
         aten.max_pool2d_with_indices.default: _max_pool,
         aten.max_pool3d_with_indices.default: _max_pool,
+        aten.clamp.Tensor: _clamp,
+        aten.clamp_min.Tensor: _clamp,
+        aten.clamp_max.Tensor: lambda value, most: _clamp(value, None, most),
+        **{
+            op: partial(_through, torch.int32, op)
+            for op in (
+                *(aten.max.default, aten.max.dim, aten.min.default, aten.min.dim, aten.bitwise_right_shift.Tensor),
+                *(aten.amax.default, aten.amin.default, aten.argmax.default, aten.argmin.default),
+            )
+        },
+        **{op: partial(_through, torch.bool, op) for op in (aten.any.default, aten.any.dim, aten.all.dim)},
     }
 
 
@@ -120,6 +131,29 @@ def _max_pool(
         place = place + (rest - quotient * whole - before) * unit
         rest, unit = quotient, unit * size
     return maxima, place
+
+
+def _clamp(value: torch.Tensor, least: torch.Tensor | None = None, most: torch.Tensor | None = None) -> torch.Tensor:
+    """torch-mlir has True for the least boolean, and lacks half of the forms."""
+    import torch
+
+    raised = value if least is None else torch.maximum(value, least)
+    return raised if most is None else torch.minimum(raised, most)
+
+
+def _through(other: torch.dtype, op: Any, *args: Any, **kwargs: Any) -> Any:
+    """Compute of another type what torch-mlir does wrong of booleans and bytes.
+
+    It shifts bytes, and starts their extrema, as if they were signed, has other places of extrema of booleans, and
+    returns the bits of bytes for whether they are set.
+    """
+    import torch
+
+    kind = args[0].dtype
+    if kind not in (torch.bool, torch.uint8) or kind == other:
+        return NotImplemented
+    found = op(*(each.to(other) if isinstance(each, torch.Tensor) else each for each in args), **kwargs)
+    return torch.utils._pytree.tree_map(lambda each: each.to(kind) if each.dtype == other else each, found)
 
 
 def _sign(value: torch.Tensor) -> torch.Tensor:
