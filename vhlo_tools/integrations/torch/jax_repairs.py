@@ -399,7 +399,7 @@ def _erfcx(value: Any) -> Any:
 
 
 def _log_ndtr(value: Any) -> Any:
-    """JAX's is rounded at 1 where it is near 0."""
+    """JAX takes the logarithm of what is rounded at 1."""
     import jax
     import jax.numpy as jnp
 
@@ -430,7 +430,7 @@ def _exp2(value: Any) -> Any:
     """JAX multiplies first, which loses bits of narrow types."""
     import jax.numpy as jnp
 
-    return jnp.exp2(value if value.dtype == jnp.float64 else value.astype(jnp.float32))
+    return jnp.exp2(value.astype(jnp.float32) if value.dtype.itemsize == 2 else value)
 
 
 def _special(name: str, value: Any) -> Any:
