@@ -47,8 +47,8 @@ def leaves_of(value: Any) -> list[Any]:
 def sample(name: str, kind: str, number: int, without: str = "$.", argument: int | None = None) -> Any:
     """Return the input, arguments and keywords of a sample of an op in a dtype.
 
-    Special values that fit the pattern ``without`` are left out. They are in the input and arguments, or in ``argument``
-    alone; 0 is the input.
+    Special values that fit the pattern ``without`` are left out. They are in ``argument`` alone, if that is given; 0 is
+    the input.
     """
     from torch.utils import _pytree as pytree
 

@@ -21,7 +21,7 @@ from functools import cache
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal
 
 import numpy as np
 from isolated_cases import work_off
@@ -121,7 +121,8 @@ def _apart_of_narrow(found: Any, expected: Any) -> str | None:
     if expected.dtype.name not in ("float16", "bfloat16") or not expected.size:
         return None
     one, other = (np.nan_to_num(each.astype(np.float64), posinf=0, neginf=0) for each in (found, expected))
-    allowed = float(finfo(expected.dtype).eps) * np.maximum(_UNITS * np.abs(other), _UNITS / 2 * np.abs(other).max())
+    eps = float(finfo(expected.dtype).eps)  # type: ignore[no-untyped-call]
+    allowed = eps * np.maximum(_UNITS * np.abs(other), _UNITS / 2 * np.abs(other).max())
     at = int(np.argmax(np.abs(one - other) - allowed))
     if (np.abs(one - other) <= allowed).all():
         return None
@@ -320,13 +321,19 @@ def record(found: Sequence[Judged]) -> dict[str, Any]:
 
 
 def table(counts: dict[str, dict[str, dict[str, int]]]) -> str:
-    """Return counts as a table of Markdown."""
-    words = [each for each in get_args(Outcome) if any(rows["all"].get(each) for rows in counts.values())]
-    lines = [f"| importer | dtype | cases | {' | '.join(words)} |", "|---" * (len(words) + 3) + "|"]
-    for importer, rows in counts.items():
-        for kind in (*sorted(set(rows) - {"all"}), "all"):
-            numbers = [str(rows[kind].get(each, 0)) for each in words]
-            lines.append(f"| {importer} | {kind} | {sum(rows[kind].values())} | {' | '.join(numbers)} |")
+    """Return counts as a table of Markdown, with a row for each dtype."""
+    words = ("cases", "equal", "refused", "wrong", "not compared")
+    head = ["type", *(f"{importer}: {words[0]} | {' | '.join(words[1:])}" for importer in counts)]
+    lines = [f"| {' | '.join(head)} |", "|---" * (1 + len(words) * len(counts)) + "|"]
+    kinds = {kind for rows in counts.values() for kind in rows} - {"all"}
+    for kind in (*sorted(kinds, key=lambda each: (each.rstrip("0123456789"), len(each), each)), "all"):
+        cells = [kind]
+        for rows in counts.values():
+            row = rows.get(kind, {})
+            whole, wrong = sum(row.values()), row.get("wrong", 0) + row.get("crashed", 0)
+            equal, refused = row.get("equal", 0), row.get("refused", 0)
+            cells += [f"{each:,}" for each in (whole, equal, refused, wrong, whole - equal - refused - wrong)]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
