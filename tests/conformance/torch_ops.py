@@ -32,7 +32,7 @@ RECORD: Final = Path(__file__).with_suffix(".json")
 RULES: Final = Path(__file__).with_suffix(".toml")
 IMPORTERS: Final[tuple[ImporterName, ...]] = ("torchax", "torch-mlir")
 Outcome = Literal[
-    "equal",  # within the tolerance of `vhlo_tools.integrations.proof`
+    "equal",  # within the tolerance of :func:`_apart`
     "refused",  # a typed error of the toolkit
     "wrong",  # other numbers than torch's
     "crashed",  # any other exception, a death of the process, or a time limit exceeded
@@ -99,34 +99,33 @@ def _rule(about: str, case: Case) -> dict[str, Any]:
 
 
 def _apart(case: Case, found: Any, expected: Any) -> str | None:
+    """Return how an array differs; ``None`` if it is equal within the precision of its type."""
+    from ml_dtypes import finfo
+
     from vhlo_tools.integrations.proof import difference
 
     for rule in _rules()["rounded"]:
         if re.search(rule["op"], case.op) and re.search(rule["kind"], case.kind) and found.shape == expected.shape:
-            distance = np.abs(found.astype(np.float64) - expected.astype(np.float64))
-            if (distance <= float(rule["within"])).all():
-                return None
-    return difference(found, expected) or _apart_of_narrow(found, expected)
+            with np.errstate(invalid="ignore"):
+                distance = np.abs(found.astype(np.float64) - expected.astype(np.float64))
+            found = np.where(distance <= rule["within"], expected, found)
+    said = difference(found, expected)
+    if said or not expected.size or expected.dtype.kind in "biu":
+        return said
+    wide = np.complex128 if expected.dtype.kind == "c" else np.float64
+    is_finite = np.isfinite(expected.astype(wide))
+    one, other = (np.where(is_finite, each.astype(wide), 0) for each in (found, expected))
+    of_itself, of_largest = _NARROW if expected.dtype.itemsize <= 2 else _WIDE
+    size, eps = np.abs(other), float(finfo(expected.dtype).eps)  # type: ignore[no-untyped-call]
+    beyond = np.abs(one - other) - eps * np.maximum(of_itself * size, of_largest * size.max())
+    at = int(np.argmax(beyond))
+    return f" has {one.flat[at]}, expected {other.flat[at]}, as element {at}" if beyond.flat[at] > 0 else None
 
 
-#: How far results of 16 bits may be apart, in units of their last place, or half as many of that of the largest number:
-#: torch rounds most of them once.
-_UNITS: Final = 2
-
-
-def _apart_of_narrow(found: Any, expected: Any) -> str | None:
-    """Return how an array of floats of 16 bits differs by more than a few units, where it is finite."""
-    from ml_dtypes import finfo
-
-    if expected.dtype.name not in ("float16", "bfloat16") or not expected.size:
-        return None
-    one, other = (np.nan_to_num(each.astype(np.float64), posinf=0, neginf=0) for each in (found, expected))
-    eps = float(finfo(expected.dtype).eps)  # type: ignore[no-untyped-call]
-    allowed = eps * np.maximum(_UNITS * np.abs(other), _UNITS / 2 * np.abs(other).max())
-    at = int(np.argmax(np.abs(one - other) - allowed))
-    if (np.abs(one - other) <= allowed).all():
-        return None
-    return f" has {one.flat[at]}, expected {other.flat[at]}, as element {at}"
+#: How far results may be apart, in units of their last place, or of that of the largest number: torch rounds most of 16
+#: bits once.
+_NARROW: Final = 2.0, 1.0
+_WIDE: Final = 0.0, 64.0
 
 
 def _prepared(case: Case) -> _Part | Judged:
