@@ -121,7 +121,7 @@ def _apart(case: Case, found: Any, expected: Any) -> str | None:
     return f" has {one.flat[at]}, expected {other.flat[at]}, as element {at}" if apart.flat[at] > allowed else None
 
 
-#: How far results may be apart, in units of the last place of the largest number, and that for 16 bits: torch adds these
+#: How far results may be apart, in units of the last place of the largest number; and those of 16 bits, which torch adds
 #: in float32, and engines need not.
 _UNITS: Final = (64, 2)
 

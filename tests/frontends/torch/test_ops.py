@@ -151,6 +151,7 @@ REPAIRED: Final[dict[str, tuple[Any, ...]]] = {
     ),
     "extrema_uint8": (extrema, BYTES),
     "extrema_bool": (lambda x: (*torch.max(x, 1), *torch.min(x, 0)), BYTES > 100),
+    "rms_norm_float16": (lambda x: functional.rms_norm(x, [8]), ramp(4, 8).half() * 1000),
     "any_uint8": (lambda x: (x.any(), x.any(0), x.all(1)), BYTES),
     "shift_uint8": (torch.bitwise_right_shift, BYTES, BYTES % 9),
     "clamp_bool": (lambda x, y: (x.clamp(min=y), x.clamp(max=y), torch.clamp_min(x, y)), BYTES > 100, BYTES > 3),

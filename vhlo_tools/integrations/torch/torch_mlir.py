@@ -34,6 +34,9 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         **get_decomposition_table(),
         # Otherwise they are exported unchanged, and then rejected.
         **get_decompositions([aten.upsample_nearest1d, aten.upsample_nearest2d, aten.upsample_nearest3d]),
+        # torch-mlir squares numbers of 16 bits as such, and torch in float32.
+        **get_decompositions([aten._fused_rms_norm]),
+        aten.rms_norm.default: _rms_norm,
         # torch-mlir 20261001 returns the sign of the dividend, as fmod does.
         aten.remainder.Tensor: _remainder,
         aten.remainder.Scalar: _remainder,
@@ -61,6 +64,12 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         },
         **{op: partial(_through, torch.bool, op) for op in (aten.any.default, aten.any.dim, aten.all.dim)},
     }
+
+
+def _rms_norm(value: torch.Tensor, shape: Any, weight: torch.Tensor | None = None, eps: float | None = None) -> Any:
+    import torch
+
+    return torch.ops.aten._fused_rms_norm(value, shape, weight, eps)[0]
 
 
 def _divide(dividend: Any, divisor: Any, *, rounding_mode: str | None) -> torch.Tensor:
