@@ -121,8 +121,8 @@ def _apart(case: Case, found: Any, expected: Any) -> str | None:
     return f" has {one.flat[at]}, expected {other.flat[at]}, as element {at}" if apart.flat[at] > allowed else None
 
 
-#: How far results may be apart, in units of the last place of the largest number; and those of 16 bits, which torch adds
-#: in float32, and engines need not.
+#: How far results may be apart, in units of the last place of the largest number; and those of 16 bits, which engines
+#: may add as such, where torch adds them in float32.
 _UNITS: Final = (64, 2)
 
 

@@ -216,6 +216,16 @@ def _accumulated(name: str, value: Any, dim: int, *, dtype: Any = None) -> Any:
     return getattr(jnp, name)(value, axis=dim) if value.ndim else value
 
 
+def _added(packet: str, value: Any, *args: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    """Torchax converts results in place of operands, and its pools add numbers of 16 bits as such."""
+    import jax.numpy as jnp
+    from torchax.ops.mappings import t2j_dtype
+
+    is_narrow = value.dtype.itemsize == 2 and jnp.issubdtype(value.dtype, jnp.floating)
+    kind = value.dtype if dtype is None else t2j_dtype(dtype)
+    return _torchax(packet)(value.astype(jnp.float32 if dtype is None and is_narrow else kind), *args, **kwargs)
+
+
 def _max_pool(
     value: Any, kernel: Sequence[int], stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
 ) -> Any:
@@ -497,6 +507,9 @@ JAX_REPAIRS: Final[dict[str, Callable[..., Any]]] = {
     **_named(_with(_accumulated, "cumsum"), "cumsum.default"),
     **_named(_with(_accumulated, "cumprod"), "cumprod.default"),
     **_named(_max_pool, "max_pool2d_with_indices.default", "max_pool3d_with_indices.default"),
+    **_named(_with(_added, "sum"), "sum.default", "sum.dim_IntList"),
+    **_named(_with(_added, "mean"), "mean.default", "mean.dim"),
+    **_named(_with(_added, "avg_pool2d"), "avg_pool1d.default", "avg_pool2d.default", "avg_pool3d.default"),
     **_named(_digamma, "digamma.default"),
     **_named(_polygamma, "polygamma.default"),
     **_named(_sort, "sort.default"),

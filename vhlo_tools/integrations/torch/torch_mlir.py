@@ -29,7 +29,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     from torch._decomp import get_decompositions
     from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
-    aten = torch.ops.aten
+    aten, bytes_ = torch.ops.aten, (torch.bool, torch.uint8)
     return {
         **get_decomposition_table(),
         # Otherwise they are exported unchanged, and then rejected.
@@ -55,14 +55,25 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.clamp.Tensor: _clamp,
         aten.clamp_min.Tensor: _clamp,
         aten.clamp_max.Tensor: lambda value, most: _clamp(value, None, most),
+        # torch-mlir shifts bytes, and starts their extrema, as if they were signed; of booleans it has other places.
         **{
-            op: partial(_through, torch.int32, op)
+            op: partial(_through, torch.int32, bytes_, op)
             for op in (
                 *(aten.max.default, aten.max.dim, aten.min.default, aten.min.dim, aten.bitwise_right_shift.Tensor),
                 *(aten.amax.default, aten.amin.default, aten.argmax.default, aten.argmin.default),
             )
         },
-        **{op: partial(_through, torch.bool, op) for op in (aten.any.default, aten.any.dim, aten.all.dim)},
+        # It returns the bits of bytes for whether they are set.
+        **{op: partial(_through, torch.bool, bytes_, op) for op in (aten.any.default, aten.any.dim, aten.all.dim)},
+        # It adds numbers of 16 bits as such, so that the sum of 5000 ones of bfloat16 is 256.
+        **{
+            op: partial(_through, torch.float32, (torch.float16, torch.bfloat16), op)
+            for op in (
+                *(aten.sum.default, aten.sum.dim_IntList, aten.mean.default, aten.mean.dim, aten.cumsum.default),
+                *(aten.prod.default, aten.prod.dim_int, aten.linalg_vector_norm.default),
+                *(aten.avg_pool1d.default, aten.avg_pool2d.default, aten.avg_pool3d.default),
+            )
+        },
     }
 
 
@@ -150,16 +161,12 @@ def _clamp(value: torch.Tensor, least: torch.Tensor | None = None, most: torch.T
     return raised if most is None else torch.minimum(raised, most)
 
 
-def _through(other: torch.dtype, op: Any, *args: Any, **kwargs: Any) -> Any:
-    """Compute of another type what torch-mlir does wrong of booleans and bytes.
-
-    It shifts bytes, and starts their extrema, as if they were signed, has other places of extrema of booleans, and
-    returns the bits of bytes for whether they are set.
-    """
+def _through(other: torch.dtype, kinds: Sequence[torch.dtype], op: Any, *args: Any, **kwargs: Any) -> Any:
+    """Compute of another type what torch-mlir does wrong of some."""
     import torch
 
     kind = args[0].dtype
-    if kind not in (torch.bool, torch.uint8) or kind == other:
+    if kind not in kinds or kind == other or kwargs.pop("dtype", None) not in (None, kind):
         return NotImplemented
     found = op(*(each.to(other) if isinstance(each, torch.Tensor) else each for each in args), **kwargs)
     return torch.utils._pytree.tree_map(lambda each: each.to(kind) if each.dtype == other else each, found)
