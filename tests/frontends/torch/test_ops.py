@@ -88,6 +88,11 @@ def searched(bounds: torch.Tensor, values: torch.Tensor) -> Any:
     return torch.searchsorted(bounds, values), right, torch.bucketize(values, bounds[0]), torch.bucketize(2, bounds[0])
 
 
+def sums(x: torch.Tensor) -> Any:
+    pooled = functional.avg_pool1d(x[None], 5000), functional.avg_pool2d(x.reshape(1, 50, 100), 50)
+    return x.sum(), x.mean(0), x.sum(0, dtype=torch.float32), x.cumsum(0), torch.linalg.vector_norm(x), pooled
+
+
 def extrema(x: torch.Tensor) -> Any:
     return (x.max(), x.min(), *torch.max(x, 1), *torch.min(x, 0), x.amax(1), x.amin(), x.argmax(1), x.argmin())
 
@@ -151,6 +156,8 @@ REPAIRED: Final[dict[str, tuple[Any, ...]]] = {
     ),
     "extrema_uint8": (extrema, BYTES),
     "extrema_bool": (lambda x: (*torch.max(x, 1), *torch.min(x, 0)), BYTES > 100),
+    "sums_bfloat16": (sums, torch.ones(5000).bfloat16()),
+    "sums_float16": (sums, torch.ones(5000).half()),
     "rms_norm_float16": (lambda x: functional.rms_norm(x, [8]), ramp(4, 8).half() * 1000),
     "any_uint8": (lambda x: (x.any(), x.any(0), x.all(1)), BYTES),
     "shift_uint8": (torch.bitwise_right_shift, BYTES, BYTES % 9),
