@@ -90,7 +90,7 @@ def searched(bounds: torch.Tensor, values: torch.Tensor) -> Any:
 
 def sums(x: torch.Tensor) -> Any:
     pooled = functional.avg_pool1d(x[None], 5000), functional.avg_pool2d(x.reshape(1, 50, 100), 50)
-    return x.sum(), x.mean(0), x.sum(0, dtype=torch.float32), x.cumsum(0), torch.linalg.vector_norm(x), pooled
+    return x.sum(), x.mean(0), x.sum(0, dtype=torch.float32), x.cumsum(0), torch.linalg.vector_norm(x, 3), pooled
 
 
 def extrema(x: torch.Tensor) -> Any:

@@ -217,7 +217,7 @@ def _accumulated(name: str, value: Any, dim: int, *, dtype: Any = None) -> Any:
 
 
 def _added(packet: str, value: Any, *args: Any, dtype: Any = None, **kwargs: Any) -> Any:
-    """Torchax converts results in place of operands, and its pools add numbers of 16 bits as such."""
+    """Torchax converts results in place of operands, and its pools and norms add numbers of 16 bits as such."""
     import jax.numpy as jnp
     from torchax.ops.mappings import t2j_dtype
 
@@ -510,6 +510,7 @@ JAX_REPAIRS: Final[dict[str, Callable[..., Any]]] = {
     **_named(_with(_added, "sum"), "sum.default", "sum.dim_IntList"),
     **_named(_with(_added, "mean"), "mean.default", "mean.dim"),
     **_named(_with(_added, "avg_pool2d"), "avg_pool1d.default", "avg_pool2d.default", "avg_pool3d.default"),
+    **_named(_with(_added, "linalg_vector_norm"), "linalg_vector_norm.default"),
     **_named(_digamma, "digamma.default"),
     **_named(_polygamma, "polygamma.default"),
     **_named(_sort, "sort.default"),
