@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -43,8 +44,12 @@ def leaves_of(value: Any) -> list[Any]:
     return list(pytree.tree_leaves(value))
 
 
-def sample(name: str, kind: str, number: int) -> Any:
-    """Return the input, arguments and keywords of a sample of an op in a dtype."""
+def sample(name: str, kind: str, number: int, without: str = "$.", argument: int | None = None) -> Any:
+    """Return the input, arguments and keywords of a sample of an op in a dtype.
+
+    Special values that fit the pattern ``without`` are left out. They are in ``argument`` alone, if that is given; 0 is
+    the input.
+    """
     from torch.utils import _pytree as pytree
 
     found = _samples(name, kind)
@@ -52,15 +57,16 @@ def sample(name: str, kind: str, number: int) -> Any:
         return found[number and 1 + number % max(1, len(found) - 1)] if len(found) > 1 else found[0]
     many = next((each for each in found if getattr(each[0], "numel", int)() > 1), found[0])
     inputs, args, kwargs = many
-    special = pytree.tree_map(lambda leaf: _with_special(leaf, kind, 0), inputs)
-    if "float" in kind or "complex" in kind:
-        args = tuple(
-            pytree.tree_map(lambda leaf, at=at: _with_special(leaf, kind, at), each) for at, each in enumerate(args, 1)
-        )
-    return special, args, kwargs
+    places = range(len(args) + 1) if "float" in kind or "complex" in kind else (0,)
+    places = places if argument is None else (argument,)
+    inputs, *args = (
+        pytree.tree_map(lambda leaf, at=at: _with_special(leaf, kind, at, without), each) if at in places else each
+        for at, each in enumerate((inputs, *args))
+    )
+    return inputs, tuple(args), kwargs
 
 
-def _with_special(value: Any, kind: str, shift: int) -> Any:
+def _with_special(value: Any, kind: str, shift: int, without: str) -> Any:
     """Return a tensor of the dtype with special values, from a place on that depends on its place in the sample."""
     import torch
 
@@ -74,6 +80,7 @@ def _with_special(value: Any, kind: str, shift: int) -> Any:
     else:
         bounds = torch.iinfo(value.dtype)
         numbers = [bounds.max, bounds.min, 0, bounds.max // 3, bounds.min // 5, 300001 % bounds.max, 1]
+    numbers = [each for each in numbers if not re.search(without, str(each))]
     flat = value.detach().clone(memory_format=torch.contiguous_format).reshape(-1)
     # Not more than half of a tensor: what surrounds a NaN matters, too.
     count = min(len(numbers), max(1, flat.numel() // 2), flat.numel())

@@ -122,6 +122,16 @@ def observed(is_enabled: bool) -> torch.nn.Module:
     return layer
 
 
+def sums(x: torch.Tensor) -> Any:
+    pooled = functional.avg_pool1d(x[None], 5000), functional.avg_pool2d(x.reshape(1, 50, 100), 50)
+    return x.sum(), x.mean(0), x.sum(0, dtype=torch.float32), x.cumsum(0), torch.linalg.vector_norm(x, 3), pooled
+
+
+def extrema(x: torch.Tensor) -> Any:
+    return (x.max(), x.min(), *torch.max(x, 1), *torch.min(x, 0), x.amax(1), x.amin(), x.argmax(1), x.argmin())
+
+
+BYTES = torch.tensor([[0, 3, 4], [200, 255, 128]], dtype=torch.uint8)
 LARGE = torch.tensor([300001, -1, 1, 2, 0, -7])
 DIVISORS = torch.tensor([INF, INF, 3, 1, 2, -3, 3, 2, -2, 0])
 EYES = torch.eye(3).repeat(2, 1, 1) * 3 + ramp(2, 3, 3) @ ramp(2, 3, 3).mT
@@ -184,6 +194,14 @@ REPAIRED: Final[dict[str, tuple[Any, ...]]] = {
     "antialias_double": (antialiased, ramp(2, 3, 9, 7).double()),
     "antialias_uint8": (antialiased, (ramp(2, 3, 9, 7) * 1e4).to(torch.int64).to(torch.uint8)),
     "antialias_backward": (antialiased_backward, ramp(2, 3, 9, 7)),
+    "extrema_uint8": (extrema, BYTES),
+    "extrema_bool": (lambda x: (*torch.max(x, 1), *torch.min(x, 0)), BYTES > 100),
+    "sums_bfloat16": (sums, torch.ones(5000).bfloat16()),
+    "sums_float16": (sums, torch.ones(5000).half()),
+    "rms_norm_float16": (lambda x: functional.rms_norm(x, [8]), ramp(4, 8).half() * 1000),
+    "any_uint8": (lambda x: (x.any(), x.any(0), x.all(1)), BYTES),
+    "shift_uint8": (torch.bitwise_right_shift, BYTES, BYTES % 9),
+    "clamp_bool": (lambda x, y: (x.clamp(min=y), x.clamp(max=y), torch.clamp_min(x, y)), BYTES > 100, BYTES > 3),
     "ldexp": (lambda x: torch.ldexp(x, torch.tensor([3])), torch.arange(9)),
     "fake_quantize_per_tensor": (
         lambda x: [
@@ -227,6 +245,12 @@ REPAIRED_OF_TORCHAX: Final[dict[str, tuple[Any, ...]]] = {
         lambda x: (torch.special.erfcx(x), torch.special.log_ndtr(x)),
         torch.tensor([NAN, INF, -3, 8.9, 9.1, 0, 100]),
     ),
+    "log_ndtr_far": (torch.special.log_ndtr, torch.tensor([7.4, 8.0, 9.0]).double()),
+    "zeta": (
+        torch.special.zeta,
+        torch.tensor([[127], [1e5], [2**31], [INF], [NAN], [0.5]]),
+        torch.tensor([7, -2.0, 1, INF]),
+    ),
     "bool_to_float": (lambda x: (torch.special.bessel_j0(x), torch.sin(x), torch.erf(x)), torch.tensor([True, False])),
     "eigvalsh": (lambda x: (torch.linalg.eigvalsh(x), torch.linalg.eigvalsh(x, "U")), ramp(3, 3)),
     "pinv": (lambda x: (torch.linalg.pinv(x), torch.linalg.pinv(x @ x.mT, atol=0.5, hermitian=True)), ramp(3, 4)),
@@ -247,11 +271,19 @@ def test_a_repair_of_torchax(name: str) -> None:
     check("torchax", *REPAIRED_OF_TORCHAX[name])
 
 
+@pytest.mark.parametrize("kind", ["bfloat16", "float16"])
+def test_an_exponential_of_two_is_rounded_once(kind: str) -> None:
+    (group,) = torch_ops.cases("torchax", "^exp2$", samples=1, dtypes=f"^{kind}$")
+    assert [each.outcome for each in torch_ops.judge(group)] == ["equal", "equal"]
+
+
 @pytest.mark.parametrize(
     ("importer", "function", "example", "said"),
     [
         ("torchax", lambda x: functional.avg_pool2d(x, 2), torch.ones(1, 1, 4, 4, dtype=torch.int64), "avg_pool2d"),
+        ("torchax", torch.linalg.ldl_factor_ex, torch.eye(3), "linalg_ldl_factor_ex"),
         ("torch-mlir", torch.abs, torch.ones(3, dtype=torch.complex64), "abs"),
+        ("torch-mlir", torch.log2, torch.ones(3, dtype=torch.complex64), "log2"),
     ],
 )
 def test_what_is_listed_is_refused_with_a_remedy(

@@ -211,6 +211,16 @@ def _accumulated(name: str, value: Any, dim: int, *, dtype: Any = None) -> Any:
     return getattr(jnp, name)(value, axis=dim) if value.ndim else value
 
 
+def _added(packet: str, value: Any, *args: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    """Torchax converts results in place of operands, and its pools and norms add numbers of 16 bits as such."""
+    import jax.numpy as jnp
+    from torchax.ops.mappings import t2j_dtype
+
+    is_narrow = value.dtype.itemsize == 2 and jnp.issubdtype(value.dtype, jnp.floating)
+    kind = value.dtype if dtype is None else t2j_dtype(dtype)
+    return _torchax(packet)(value.astype(jnp.float32 if dtype is None and is_narrow else kind), *args, **kwargs)
+
+
 def _max_pool(
     value: Any, kernel: Sequence[int], stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
 ) -> Any:
@@ -393,6 +403,41 @@ def _erfcx(value: Any) -> Any:
     return jnp.where(value > limit, series / (far * jnp.pi**0.5), jnp.exp(near * near) * jax.lax.erfc(near))
 
 
+def _log_ndtr(value: Any) -> Any:
+    """JAX takes the logarithm of what is rounded at 1."""
+    import jax
+    import jax.numpy as jnp
+
+    value = value if value.dtype == jnp.float64 else value.astype(jnp.float32)
+    moved = value * 0.5**0.5
+    near = jnp.log1p(-jax.lax.erfc(moved) / 2)
+    return jnp.where(value < 1, jnp.log(_erfcx(-moved) / 2) - moved * moved, near)
+
+
+#: Of larger exponents, a zeta function is its first summand.
+_LARGE: Final = 1000
+
+
+def _zeta(exponent: Any, start: Any) -> Any:
+    """JAX's series overflows."""
+    import jax
+    import jax.numpy as jnp
+
+    exponent, start = _promoted(exponent, start)
+    is_first = (exponent > _LARGE) & (start > 0) & jnp.isfinite(exponent + start)
+    series = jax.scipy.special.zeta(exponent, start)
+    found = jnp.where(is_first, jnp.power(start, -exponent), series)
+    found = jnp.where((start <= 0) & (start == jnp.floor(start)), jnp.inf, found)
+    return jnp.where(exponent < 1, jnp.nan, found)
+
+
+def _exp2(value: Any) -> Any:
+    """JAX multiplies first, which loses bits of narrow types."""
+    import jax.numpy as jnp
+
+    return jnp.exp2(value.astype(jnp.float32) if value.dtype.itemsize == 2 else value)
+
+
 def _special(name: str, value: Any) -> Any:
     import jax
 
@@ -465,6 +510,10 @@ JAX_REPAIRS: Final[dict[str, Callable[..., Any]]] = {
     **_named(_with(_accumulated, "cumsum"), "cumsum.default"),
     **_named(_with(_accumulated, "cumprod"), "cumprod.default"),
     **_named(_max_pool, "max_pool2d_with_indices.default", "max_pool3d_with_indices.default"),
+    **_named(_with(_added, "sum"), "sum.default", "sum.dim_IntList"),
+    **_named(_with(_added, "mean"), "mean.default", "mean.dim"),
+    **_named(_with(_added, "avg_pool2d"), "avg_pool1d.default", "avg_pool2d.default", "avg_pool3d.default"),
+    **_named(_with(_added, "linalg_vector_norm"), "linalg_vector_norm.default"),
     **_named(_digamma, "digamma.default"),
     **_named(_polygamma, "polygamma.default"),
     **_named(_sort, "sort.default"),
@@ -473,7 +522,9 @@ JAX_REPAIRS: Final[dict[str, Callable[..., Any]]] = {
     **_named(_eigh, "_linalg_eigh.default"),
     **_named(_pinv, "linalg_pinv.atol_rtol_tensor", "linalg_pinv.atol_rtol_float"),
     **_named(_erfcx, "special_erfcx.default"),
-    **_named(_with(_special, "log_ndtr"), "special_log_ndtr.default"),
+    **_named(_log_ndtr, "special_log_ndtr.default"),
+    **_named(_zeta, "special_zeta.default", "special_zeta.other_scalar", "special_zeta.self_scalar"),
+    **_named(_exp2, "exp2.default"),
     **_named(_with(_special, "i1"), "special_modified_bessel_i1.default"),
     **_named(_solve, "_linalg_solve_ex.default"),
     **_named(_det, "_linalg_det.default"),

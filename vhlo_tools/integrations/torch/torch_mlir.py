@@ -36,11 +36,14 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     from torch._decomp import get_decompositions
     from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
-    aten = torch.ops.aten
+    aten, bytes_ = torch.ops.aten, (torch.bool, torch.uint8)
     return {
         **get_decomposition_table(),
         # Otherwise they are exported unchanged, and then rejected.
         **get_decompositions([aten.upsample_nearest1d, aten.upsample_nearest2d, aten.upsample_nearest3d]),
+        # torch-mlir squares numbers of 16 bits as such, and torch in float32.
+        **get_decompositions([aten._fused_rms_norm]),
+        aten.rms_norm.default: _rms_norm,
         # torch-mlir 20261001 returns the sign of the dividend, as fmod does.
         aten.remainder.Tensor: _remainder,
         aten.remainder.Scalar: _remainder,
@@ -56,7 +59,35 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         aten.sign.default: _sign,
         aten.max_pool2d_with_indices.default: _max_pool,
         aten.max_pool3d_with_indices.default: _max_pool,
+        aten.clamp.Tensor: _clamp,
+        aten.clamp_min.Tensor: _clamp,
+        aten.clamp_max.Tensor: lambda value, most: _clamp(value, None, most),
+        # torch-mlir shifts bytes, and starts their extrema, as if they were signed; of booleans it has other places.
+        **{
+            op: partial(_through, torch.int32, bytes_, op)
+            for op in (
+                *(aten.max.default, aten.max.dim, aten.min.default, aten.min.dim, aten.bitwise_right_shift.Tensor),
+                *(aten.amax.default, aten.amin.default, aten.argmax.default, aten.argmin.default),
+            )
+        },
+        # It returns the bits of bytes for whether they are set.
+        **{op: partial(_through, torch.bool, bytes_, op) for op in (aten.any.default, aten.any.dim, aten.all.dim)},
+        # It adds numbers of 16 bits as such, so that the sum of 5000 ones of bfloat16 is 256.
+        **{
+            op: partial(_through, torch.float32, (torch.float16, torch.bfloat16), op)
+            for op in (
+                *(aten.sum.default, aten.sum.dim_IntList, aten.mean.default, aten.mean.dim, aten.cumsum.default),
+                *(aten.prod.default, aten.prod.dim_int, aten.linalg_vector_norm.default),
+                *(aten.avg_pool1d.default, aten.avg_pool2d.default, aten.avg_pool3d.default),
+            )
+        },
     }
+
+
+def _rms_norm(value: torch.Tensor, shape: Any, weight: torch.Tensor | None = None, eps: float | None = None) -> Any:
+    import torch
+
+    return torch.ops.aten._fused_rms_norm(value, shape, weight, eps)[0]
 
 
 def _divide(dividend: Any, divisor: Any, *, rounding_mode: str | None) -> torch.Tensor:
@@ -128,6 +159,25 @@ def _max_pool(
         place = place + (rest - quotient * whole - before) * unit
         rest, unit = quotient, unit * size
     return maxima, place
+
+
+def _clamp(value: torch.Tensor, least: torch.Tensor | None = None, most: torch.Tensor | None = None) -> torch.Tensor:
+    """torch-mlir has True for the least boolean, and lacks half of the forms."""
+    import torch
+
+    raised = value if least is None else torch.maximum(value, least)
+    return raised if most is None else torch.minimum(raised, most)
+
+
+def _through(other: torch.dtype, kinds: Sequence[torch.dtype], op: Any, *args: Any, **kwargs: Any) -> Any:
+    """Compute of another type what torch-mlir does wrong of some."""
+    import torch
+
+    kind = args[0].dtype
+    if kind not in kinds or kind == other or kwargs.pop("dtype", None) not in (None, kind):
+        return NotImplemented
+    found = op(*(each.to(other) if isinstance(each, torch.Tensor) else each for each in args), **kwargs)
+    return torch.utils._pytree.tree_map(lambda each: each.to(kind) if each.dtype == other else each, found)
 
 
 def _sign(value: torch.Tensor) -> torch.Tensor:
