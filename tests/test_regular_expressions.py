@@ -36,7 +36,7 @@ def patterns() -> Iterator[tuple[str, re.Pattern[Any], str]]:
                     used = re.findall(rf"\b{name}\.({'|'.join(SEARCHES)})\b", source)
                     # The scanner, which gets patterns, matches where it stands.
                     other = ["match"] if re.search(rf"\.(take|match)\({name}\b", source) else ["search"]
-                    yield from ((f"{module.__name__}.{name}", value, method) for method in set(used or other))
+                    yield from ((f"{module.__name__}.{name}", value, method) for method in sorted({*(used or other)}))
 
 
 def characters(tree: Any) -> Iterator[str]:
