@@ -184,7 +184,7 @@ def forget_generated_lines(module: GraphModule) -> None:
                 node.meta["stack_trace"] = _GENERATED.sub("", frames)
 
 
-_GENERATED: Final = re.compile(r' *File "<eval_with_key>[^"]*", line \d+')
+_GENERATED: Final = re.compile(r'(?<! ) *File "<eval_with_key>[^"]*", line \d+')
 
 
 def wrap_indices(graph: torch.fx.Graph) -> None:
