@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from support.release_environments import read_by
 
@@ -64,6 +66,13 @@ def test_a_guard_refuses_it_and_writing_warns() -> None:
     with pytest.raises(vt.UnsupportedFeatureError, match="nests deeper than 5 levels"):
         vt.require(artifact, "jax==0.8.2")
     vt.require(artifact, "jax==0.9.0")
+
+
+@pytest.mark.parametrize("engine", ["bytes", "mlir"])
+def test_moving_it_warns(engine: Any) -> None:
+    artifact = vt.serialize(tuples(3), "1.10.0")
+    assert [each.feature for each in vt.retarget(artifact, "jax==0.8.2", engine=engine).findings] == ["nested_entries"]
+    assert not vt.retarget(artifact, "jax==0.9.0", engine=engine).findings
 
 
 def test_iree_3_10_loses_types_alone() -> None:

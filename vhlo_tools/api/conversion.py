@@ -267,7 +267,15 @@ def retarget(
 
     def made(moved: Artifact, *, by_library: bool) -> Artifact:
         library = _library(provider).name if by_library else None
-        return moved.with_making(Making("retarget", str(target), library, given))
+        whole = moved.with_making(Making("retarget", str(target), library, given))
+        # What the library writes has these findings.
+        if by_library or not isinstance(whole, Artifact) or not any(each.loses for each in resolved.consumers):
+            return whole
+        # Imported here because few releases take it.
+        from vhlo_tools.compat import nesting_findings
+
+        lost = nesting_findings(whole.file, resolved.consumers, whole.name, level="warning")
+        return whole.with_findings([*lost, *whole.findings])
 
     def by_library() -> LibraryRetargeting:
         # Imported here because bytes need no MLIR.
