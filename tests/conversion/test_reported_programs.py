@@ -15,6 +15,15 @@ pytestmark = pytest.mark.every_python
 
 REPORTS = ROOT / "tests" / "programs" / "reports"
 OTHER_TYPE = REPORTS / "returns_another_type.mlir"
+#: What MLIR's verifier lets pass, and what is wrong with it.
+WRONG_ARTIFACTS = (
+    ("func.func @f() -> tensor<f32> { stablehlo.return }", "returns nothing, but @f is declared to return tensor<f32>"),
+    (
+        "func.func @f(%a: tensor<f32>, %b: tensor<i32>) -> (tensor<i32>, tensor<f32>) {"
+        " stablehlo.return %a, %b : tensor<f32>, tensor<i32> }",
+        "returns tensor<f32>, tensor<i32>, but @f is declared to return tensor<i32>, tensor<f32>",
+    ),
+)
 SAID = "3:3: stablehlo.return returns tensor<4x6xf64>, but @main is declared to return tensor<4x5xf64>"
 
 
@@ -34,7 +43,7 @@ def test_shardings_around_ops_of_several_results_are_kept(name: str, tmp_path: P
 
 def test_a_function_that_returns_another_type_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     provider = get_provider()
-    for program in (OTHER_TYPE, provider.parse(provider.new_context(), OTHER_TYPE.read_text())):
+    for program in (OTHER_TYPE, provider.ir.Module.parse(OTHER_TYPE.read_text(), provider.new_context())):
         with pytest.raises(vt.InvalidProgramError, match=SAID):
             vt.serialize(program)
     for command in (["serialize", "-o", str(tmp_path / "out.mlirbc")], ["run", "-i", "0", "-i", "0"]):
@@ -61,3 +70,37 @@ def test_what_functions_return_is_compared_in_number_and_order() -> None:
     for declared, returned, said in wrong:
         with pytest.raises(vt.InvalidProgramError, match=said):
             vt.serialize(text.format(declared, returned))
+
+
+def test_an_artifact_that_returns_another_type_is_found_on_its_bytes() -> None:
+    provider = get_provider()
+    for text, said in WRONG_ARTIFACTS:
+        module = provider.ir.Module.parse(text, provider.new_context())
+        data: bytes = provider.stablehlo.serialize_portable_artifact(module, "1.0.0", False)
+        with pytest.raises(vt.MalformedArtifactError):
+            vt.deserialize(data)
+        errors = [each for each in vt.check(data, "12w") if each.level == "error"]
+        assert [(each.feature, each.function) for each in errors] == [("returns_other_types", "f")]
+        assert said in errors[0].message
+        with pytest.raises(vt.UnsupportedFeatureError, match="no library reads it"):
+            vt.require(data, reader="1.5.0")
+        with pytest.raises(vt.DowngradeError, match="it is not valid at any version"):
+            vt.retarget(data, "1.1.0")
+
+
+def test_inspect_says_that_nobody_reads_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    provider = get_provider()
+    module = provider.ir.Module.parse(OTHER_TYPE.read_text(), provider.new_context())
+    file = tmp_path / "other.mlirbc"
+    file.write_bytes(provider.stablehlo.serialize_portable_artifact(module, "1.0.0", False))
+    assert main(["inspect", str(file)]) == 0
+    assert "read by  nobody: func.return returns tensor<4x6xf64>, but @main is declared" in capsys.readouterr().out
+
+
+def test_a_module_is_verified_before_it_is_written() -> None:
+    provider = get_provider()
+    module = provider.parse(provider.new_context(), "func.func @a() { return } func.func @b() { return }")
+    first, second = module.body.operations
+    second.attributes["sym_name"] = first.attributes["sym_name"]
+    with pytest.raises(vt.InvalidProgramError, match="redefinition of symbol named 'a'"):
+        vt.serialize(module)

@@ -136,6 +136,8 @@ _LINES: Final[Mapping[str, Callable[[Mapping[str, Any]], Iterator[Line]]]] = {
 
 def _readers(requirements: Mapping[str, Any]) -> str:
     """Describe who reads an artifact, because of which features, and how far back it could be written."""
+    if requirements["unreadable"]:
+        return f"nobody: {requirements['unreadable'][0]}"
     if requirements["newer_than_data"]:
         return f"unknown versions: it is newer than the data of vhlo_tools, which end at StableHLO {newest_version()}"
     since = requirements["readable_since"]
@@ -270,6 +272,7 @@ def _of_requirements(requirements: Requirements) -> dict[str, Any]:
         ],
         "newer_than_data": requirements.is_newer_than_data,
         "unknown": [asdict(each) for each in requirements.unknown],
+        "unreadable": [each.message for each in requirements.unreadable],
     }
 
 

@@ -19,6 +19,22 @@ _FILE_LINE_COLUMN = re.compile(r'"((?:[^"\\]|\\.)*)"?(?::([0-9]+):([0-9]+))?')
 
 
 @contextmanager
+def silenced(context: Context) -> Iterator[None]:
+    """Drop the diagnostics that ``context`` emits in the meantime, unread.
+
+    The bindings end the process where they read a text that is not UTF-8: a name, or an op that a failed conversion has
+    left half rewritten. Without ``emit_error_diagnostics`` they read errors themselves.
+    """
+    emitted, context.emit_error_diagnostics = context.emit_error_diagnostics, True
+    handler = context.attach_diagnostic_handler(lambda _: True)
+    try:
+        yield
+    finally:
+        handler.detach()
+        context.emit_error_diagnostics = emitted
+
+
+@contextmanager
 def captured(context: Context) -> Iterator[list[Diagnostic]]:
     """Collect the diagnostics that ``context`` emits in the meantime; none of them reaches stderr."""
     seen: list[Diagnostic] = []

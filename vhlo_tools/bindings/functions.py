@@ -9,7 +9,7 @@ from vhlo_tools.bindings.mlir import ModuleOp, Operation
 from vhlo_tools.bindings.provider import Provider
 
 #: The ops that call a function, with the attribute that names the callee.
-CALLEES: Final = {"func.call": "callee", "stablehlo.composite": "decomposition"}
+CALLEES: Final[dict[str, str]] = {"func.call": "callee", "stablehlo.composite": "decomposition"}
 
 
 def function_of(op: Any) -> str:

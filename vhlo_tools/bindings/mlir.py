@@ -12,6 +12,7 @@ class Context(Protocol):
     """An MLIR context."""
 
     allow_unregistered_dialects: bool
+    emit_error_diagnostics: bool
 
     def __enter__(self) -> Any: ...
     def __exit__(self, *raised: Any) -> None: ...

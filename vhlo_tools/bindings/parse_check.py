@@ -42,6 +42,17 @@ def parse_once(prefix: str, data: memoryview, portable: bool) -> None:
         raise MLIRFailure(said)
 
 
+def read_again(prefix: str, data: memoryview, portable: bool, unregistered: bool, passes: str | None) -> None:
+    """Read what the caller could not, or could not convert; an ``MLIRFailure`` has MLIR's diagnostics."""
+    provider = get_provider(prefix)
+    retire_after_call()
+    context = provider.new_context()
+    context.allow_unregistered_dialects = unregistered
+    module = provider.deserialize(context, bytes(data)) if portable else provider.parse(context, bytes(data))
+    if passes is not None:
+        provider.run_passes(module, passes, verify=True)
+
+
 def _refusal(provider: Provider, data: bytes, portable: bool) -> tuple[Diagnostic, ...] | None:
     context = provider.new_context()
     try:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module, reload
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.bindings.attributes import named_attributes
-from vhlo_tools.bindings.diagnostics import captured, source_of, to_diagnostic
+from vhlo_tools.bindings.diagnostics import captured, silenced, source_of, to_diagnostic
+from vhlo_tools.bindings.isolation import AVAILABLE, Limits, call, in_child
 from vhlo_tools.bindings.mlir import Attribute, Context, Module, ModuleOp, Operation
-from vhlo_tools.errors import ProviderError
+from vhlo_tools.errors import EngineError, ProviderError
 from vhlo_tools.findings import Diagnostic
 from vhlo_tools.records import dataclass
 from vhlo_tools.system import interrupts_held
@@ -27,13 +29,33 @@ if TYPE_CHECKING:
 #: The dialects that occur in StableHLO programs of existing producers.
 DIALECTS: Final = ("func", "stablehlo", "chlo", "vhlo", "quant", "sdy", "mhlo")
 
+# What a child may take that says why MLIR refused something, and the function that it calls.
+_SECONDS: Final = 10.0
+_BYTES_PER_SECOND: Final = 1 << 20
+_MEMORY: Final = 1 << 30
+_COPIES: Final = 8
+#: A byte of a name that MLIR prints by its number, or a backslash.
+_ESCAPED: Final = re.compile(rb"\\(?:\\|([0-9A-Fa-f]{2}))")
+_READ_AGAIN: Final = "vhlo_tools.bindings.parse_check:read_again"
+
 
 class MLIRFailure(Exception):  # noqa: N818 - it never leaves the toolkit: each caller turns it into its own error
-    """A call into MLIR failed; ``diagnostics`` contains MLIR's diagnostics."""
+    """A call into MLIR failed.
 
-    def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
-        super().__init__("; ".join(str(diagnostic) for diagnostic in diagnostics) or "MLIR reported no reason")
-        self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
+    A function that returns the diagnostics is called when they are first asked for.
+    """
+
+    def __init__(self, found: Sequence[Diagnostic] | Callable[[], Sequence[Diagnostic]]) -> None:
+        super().__init__("")  # what was said is in `diagnostics`
+        self._found = found
+
+    @cached_property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """MLIR's diagnostics."""
+        return tuple(self._found() if callable(self._found) else self._found)
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.diagnostics)) or "MLIR reported no reason"
 
     def __reduce__(self) -> tuple[type[MLIRFailure], tuple[tuple[Diagnostic, ...]]]:
         return type(self), (self.diagnostics,)
@@ -187,19 +209,23 @@ class Provider:
 
     def parse(self, context: Context, source: str | bytes) -> Module:
         """Parse MLIR text or bytecode, and verify the module."""
-        module: Module = self._checked(context, lambda: self.ir.Module.parse(source, context))
+        reason = partial(self._reason, context, lambda: source if isinstance(source, bytes) else source.encode())
+        module: Module = self._checked(context, lambda: self.ir.Module.parse(source, context), reason)
+        self._check_returns(module)
         return module
 
     def deserialize(self, context: Context, artifact: bytes) -> Module:
         """Return the StableHLO module in a portable artifact."""
-        module: Module = self._checked(context, lambda: self.stablehlo.deserialize_portable_artifact(context, artifact))
+        reason = partial(self._reason, context, lambda: artifact, portable=True)
+        read = self.stablehlo.deserialize_portable_artifact
+        module: Module = self._checked(context, lambda: read(context, artifact), reason)
         return module
 
     def serialize(self, module: Module, target: Version, *, allow_other_dialects: bool) -> bytes:
         """Serialize with the library's own function, which converts ``module`` to VHLO."""
+        write = self.stablehlo.serialize_portable_artifact
         artifact: bytes = self._checked(
-            module.context,
-            lambda: self.stablehlo.serialize_portable_artifact(module, str(target), allow_other_dialects),
+            module.context, lambda: write(module, str(target), allow_other_dialects), lambda: ()
         )
         return artifact
 
@@ -208,13 +234,32 @@ class Provider:
         copy: ModuleOp = module.operation.clone(ip=False)
         return copy
 
-    def run_passes(self, operation: ModuleOp, pipeline: str, *, verify: bool) -> None:
-        """Run ``pipeline``, as in ``builtin.module(...)``, in place; after a failure the module must not be used."""
+    def run_passes(
+        self,
+        operation: ModuleOp,
+        pipeline: str,
+        *,
+        verify: bool,
+        before: tuple[Callable[[], ModuleOp], str] | None = None,
+    ) -> None:
+        """Run ``pipeline``, as in ``builtin.module(...)``, in place; after a failure the module must not be used.
+
+        ``before`` loads the module once more as it was, which is valid if a failure's diagnostics are asked for, and
+        names the passes up to these: outside of a child process, a failure has diagnostics only with it.
+        """
         # Cheap when repeated; passes of other providers are in another registry.
         self.stablehlo.register_stablehlo_passes()
-        manager = self.module("passmanager").PassManager.parse(f"builtin.module({pipeline})", operation.context)
+        context = operation.context
+        manager = self.module("passmanager").PassManager.parse(f"builtin.module({pipeline})", context)
         manager.enable_verifier(verify)
-        self._checked(operation.context, lambda: manager.run(operation.operation))
+
+        def reason() -> Sequence[Diagnostic]:
+            if before is None:
+                return ()
+            load, passes = before
+            return self._reason(context, lambda: b"".join(self.bytecode(load(), self.library.current)), passes)
+
+        self._checked(context, lambda: manager.run(operation.operation), reason)
 
     def as_module(self, operation: ModuleOp) -> Module:
         """Return ``operation`` as an ``ir.Module``, with the contents of an op moved into it where possible."""
@@ -237,10 +282,28 @@ class Provider:
 
     def verify(self, operation: ModuleOp) -> None:
         """Verify ``operation`` and all ops in it."""
-        self._checked(operation.context, operation.operation.verify)
-        self.check_returns(operation)
+        op = operation.operation
+        try:
+            self._checked(op.context, op.verify, tuple)
+        except MLIRFailure as failure:
+            raise MLIRFailure(failure.diagnostics or self._why_invalid(op)) from failure
+        self._check_returns(operation)
 
-    def check_returns(self, operation: ModuleOp) -> None:
+    def _why_invalid(self, op: Any) -> Sequence[Diagnostic]:
+        """Read what MLIR says here, if every name is UTF-8: some invalid ops end a process that writes them."""
+        shown = op.get_asm(binary=True, print_generic_op_form=True, large_elements_limit=16)
+        try:
+            _ESCAPED.sub(lambda match: bytes.fromhex((match[1] or b"5c").decode()), shown).decode()
+        except UnicodeDecodeError:
+            said = "it is not valid, and has a name that is not UTF-8, so that MLIR cannot say why"
+            return [Diagnostic("error", said, "loc(unknown)")]
+        try:
+            self._heard(op.context, op.verify)
+        except MLIRFailure as failure:
+            return failure.diagnostics
+        return ()
+
+    def _check_returns(self, operation: ModuleOp) -> None:
         """Check that functions return what they declare: MLIR's verifier compares only what ``func.return`` returns."""
         if str(operation.operation.name) != "builtin.module":
             return
@@ -357,20 +420,50 @@ class Provider:
 
     def evaluate(self, module: Module, arguments: Sequence[Attribute]) -> list[Attribute]:
         """Evaluate ``main`` with the reference interpreter, in this process; only some failures do not crash it."""
-        results: list[Attribute] = self._checked(
-            module.context, lambda: self.stablehlo.eval_module(module, list(arguments))
-        )
+        evaluate = self.stablehlo.eval_module
+        results: list[Attribute] = self._checked(module.context, lambda: evaluate(module, list(arguments)))
         return results
 
-    def _checked(self, context: Context, call: Callable[[], Any]) -> Any:
-        """Call into MLIR; diagnostics of a failure are in the exception, and never reach stderr."""
+    def _checked(
+        self, context: Context, asked: Callable[[], Any], reason: Callable[[], Sequence[Diagnostic]] | None = None
+    ) -> Any:
+        """Call into MLIR; diagnostics of a failure are in the exception, and never reach stderr.
+
+        With ``reason``, which finds them, they are read here in child processes only.
+        """
+        if reason is not None and AVAILABLE and not in_child():
+            with silenced(context):
+                try:
+                    return asked()
+                except (self.ir.MLIRError, ValueError, SystemError) as error:
+                    raise MLIRFailure(reason) from error
+        return self._heard(context, asked)
+
+    def _heard(self, context: Context, asked: Callable[[], Any]) -> Any:
         with captured(context) as diagnostics:
             try:
-                return call()
+                return asked()
             except self.ir.MLIRError as error:
                 raise MLIRFailure([*diagnostics, *map(to_diagnostic, error.error_diagnostics)]) from error
             except (ValueError, SystemError) as error:
                 raise MLIRFailure(diagnostics) from error
+
+    def _reason(
+        self, context: Context, load: Callable[[], bytes], passes: str | None = None, *, portable: bool = False
+    ) -> tuple[Diagnostic, ...]:
+        """Return what MLIR says in a child process that reads the same bytes and runs the same passes."""
+        data = load()
+        seconds, memory = _SECONDS + len(data) / _BYTES_PER_SECOND, _MEMORY + _COPIES * len(data)
+        limits = Limits(seconds=seconds, memory=memory)
+        form = portable, bool(context.allow_unregistered_dialects)
+        try:
+            call(_READ_AGAIN, self.prefix, memoryview(data), *form, passes, limits=limits)
+        except MLIRFailure as failure:
+            return failure.diagnostics
+        except EngineError as error:
+            said = f"MLIR refuses it, and fails where it says why (tried in a child process): {error}"
+            return (Diagnostic("error", said, "loc(unknown)"),)
+        return ()
 
 
 class _Pieces(list[bytes]):

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.compat.constraints import violations
+from vhlo_tools.compat.returns import wrong_returns
 from vhlo_tools.compat.survey import FeatureScan
 from vhlo_tools.compat.targets import NO_EXPANSIONS, expansion_flag
 from vhlo_tools.compat.uses import custom_call_notes
@@ -137,6 +138,8 @@ class Requirements:
     @property
     def reach(self) -> str:
         """The oldest version at which the program can be written, as a clause."""
+        if self.unreadable:
+            return "it is not valid at any version"
         said = f"it can be written for StableHLO {self.downgradable_to} or later"
         if self.is_newer_than_data:
             said += f", as far as the data of vhlo_tools say, which end at {newest_version()}"
@@ -198,6 +201,11 @@ class Requirements:
         found = [FeatureCount(feature, since, count) for (feature, since), count in counts.items()]
         return tuple(sorted(found, key=lambda each: (each.introduced, each.id), reverse=True))
 
+    @cached_property
+    def unreadable(self) -> tuple[Finding, ...]:
+        """Errors of functions that no library of any version reads: they return other types than they declare."""
+        return tuple(wrong_returns(self._file, self._name))
+
     def findings(self, target: Version, tried: ExpansionPolicy = NO_EXPANSIONS) -> list[Finding]:
         """Return every reason why the program cannot be written for ``target``, or its readers would reject it.
 
@@ -210,7 +218,7 @@ class Requirements:
             them; in program order. Empty if there are none. Of a file that is newer than the specification, a warning
             says that it may need more.
         """
-        newer = self._newer_than_data(target)
+        newer = [*self.unreadable, *self._newer_than_data(target)]
         if not self._survey.may_matter_at(target):
             return newer
         uses = [use for use in self._survey.written if use.is_new_for(target)]
@@ -225,7 +233,7 @@ class Requirements:
         need more.
         """
         found = [self._finding(use, reader, None) for use in self._survey.read if use.is_refused_by(reader)]
-        found += self._newer_than_data(reader)
+        found += [*self.unreadable, *self._newer_than_data(reader)]
         found += [
             Finding(
                 feature=f"withdrawn_{name}",

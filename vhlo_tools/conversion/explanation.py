@@ -16,9 +16,9 @@ from vhlo_tools.bytecode import program_name
 from vhlo_tools.compat import NO_EXPANSIONS, ExpansionPolicy, Requirements, Target
 from vhlo_tools.conversion.expansion.expanding import Refusal
 from vhlo_tools.conversion.fidelity import KEEP_OR_LOWER, RESPELL, refused_attributes
-from vhlo_tools.errors import DowngradeError, InvalidProgramError, UnsupportedFeatureError
+from vhlo_tools.errors import DowngradeError, UnsupportedFeatureError
 from vhlo_tools.findings import NEWER_THAN_DATA, Diagnostic, Finding
-from vhlo_tools.program import Program, explain_failure, place_of
+from vhlo_tools.program import Program, place_of
 from vhlo_tools.spec import known_feature, newest_version
 from vhlo_tools.version import VhloToolsError
 
@@ -44,8 +44,6 @@ def explain_downgrade(
     refusals: Sequence[Refusal] = (),
 ) -> VhloToolsError:
     """``requirements`` are from bytes at the current version; ``refusals`` are ops to which no expansion applied."""
-    if invalid := _invalidity(program):
-        return invalid
     found = [finding for finding in requirements.findings(target.version, tried) if finding.level == "error"]
     findings = [_with_refusal(finding, refusals) for finding in found]
     if all(finding.unknown for finding in findings):
@@ -92,13 +90,11 @@ def _with_refusal(finding: Finding, refusals: Sequence[Refusal]) -> Finding:
 
 def explain_refusal(program: Program, failure: MLIRFailure) -> VhloToolsError:
     """For a program that has a form in VHLO, but cannot be written at any version."""
-    return _invalidity(program) or _without_form(program, failure, [])
+    return _without_form(program, failure, [])
 
 
 def explain_legalization(program: Program, failure: MLIRFailure, *, allow_other_dialects: bool) -> VhloToolsError:
     """For a program that has no form in VHLO."""
-    if invalid := _invalidity(program):
-        return invalid
     findings = [] if allow_other_dialects else _ops_without_form(program)
     findings += refused_attributes(program, allow_other_dialects=allow_other_dialects)
     return _without_form(program, failure, findings)
@@ -109,16 +105,6 @@ def _without_form(program: Program, failure: MLIRFailure, findings: list[Finding
     return UnsupportedFeatureError(
         f"{program.name} contains something that no portable artifact can represent", findings
     )
-
-
-def _invalidity(program: Program) -> InvalidProgramError | None:
-    """A program that came as a module has not been verified."""
-    try:
-        program.provider.verify(program.load())
-    except MLIRFailure as failure:
-        said = explain_failure(program.name, program.provider, failure)
-        return InvalidProgramError(f"{program.name} is not valid: {said}", failure.diagnostics)
-    return None
 
 
 def _ops_without_form(program: Program) -> list[Finding]:

@@ -254,8 +254,6 @@ def make_portable(program: Program) -> tuple[ModuleOp, tuple[Finding, ...]]:
     provider = program.provider
     notes = Notes(program.name)
     module = program.load()
-    # A program that was passed as a module has not been verified, and the bindings may crash on an invalid one.
-    provider.verify(module)
     drop_single_device_shardings(provider, module, notes)
     module = make_plain(provider, module, program.name, notes)
     encode_attributes(provider, module, lambda op, message: notes.add(op, message, "attribute"))

@@ -164,28 +164,29 @@ def _attempt(
     """Nothing is rewritten but what is newer than the target; the findings are notes of these expansions."""
     provider, current = program.provider, program.provider.library.current
     version = target.version if target else current
-    operation = program.load()
+    operation, again = program.load(), program.load
     expanded = Expanded((), ())
     if expansions and version.minor_release < current.minor_release:
         expanded = expand_module(provider, operation, version, expansions, program.name)
+        again = partial(_expanded, program, version, expansions) if expanded.notes else again
+    passes = to_vhlo(allow_other_dialects=allow_other_dialects)
     try:
-        provider.check_returns(operation)
-        provider.run_passes(operation, to_vhlo(allow_other_dialects=allow_other_dialects), verify=False)
+        provider.run_passes(operation, passes, verify=False, before=(again, passes))
     except MLIRFailure as failure:
         # `failure` is bound now because Python deletes the name at the end of the clause.
         explain = partial(explain_legalization, program, failure, allow_other_dialects=allow_other_dialects)
         raise _Refused(explain) from failure
     try:
         if version.minor_release < current.minor_release:
-            provider.run_passes(operation, to_version(version), verify=False)
+            older = to_version(version)
+            provider.run_passes(operation, older, verify=False, before=(again, f"{passes},{older}"))
         # Verified once, in its final form; the library verifies after each of its passes.
         provider.verify(operation)
         data = _written(provider, operation, version)
     except MLIRFailure as failure:
         if target is None:
             raise explain_refusal(program, failure) from failure
-        left = replace(program, load=partial(_expanded, program, version, expansions)) if expanded.notes else program
-        explained = _explainable(left, version, allow_other_dialects=allow_other_dialects)
+        explained = _explainable(replace(program, load=again), version, allow_other_dialects=allow_other_dialects)
         required = explained.requirements()
         raise explain_downgrade(program, target, required, failure, expansions, expanded.refusals) from failure
     artifact = Artifact(data, name=program.name, trusted=True)

@@ -29,7 +29,7 @@ from vhlo_tools.files import (
 )
 from vhlo_tools.program.attribute_encoding import decode_attributes, is_encoded
 from vhlo_tools.program.hlo_loading import module_of_hlo, proto_of_text
-from vhlo_tools.program.program import Program, explain_failure, unreadable
+from vhlo_tools.program.program import Program, explain_failure, names_in_utf8, unreadable
 from vhlo_tools.program.screening import is_deep, refuse_wide_integers, screen_source, trial_of, try_artifact
 
 #: The accepted programs: an MLIR module of any provider, an artifact, bytes, text or a path, a
@@ -56,7 +56,7 @@ def load_program(
             raise InvalidProgramError(
                 f"a {type(module).__qualname__} of {own.prefix} is not a module: expected an ir.Module"
             )
-        return Program(name or "the module", own, lambda: own.clone(module))
+        return _from_module(module, name or "the module", own)
     if isinstance(given, Artifact):
         return _from_artifact(given, get_provider(provider), trusted)
     identified = identify(source, name)
@@ -104,6 +104,17 @@ def read_artifact(
 def _from_artifact(artifact: Artifact, provider: Provider, trusted: bool) -> Program:
     load = partial(read_artifact, artifact, provider, trusted=trusted)
     return Program(artifact.name, provider, load, other_dialects(artifact))
+
+
+def _from_module(module: Any, name: str, provider: Provider) -> Program:
+    """Verified, because conversion takes what is not valid, and writes what no library reads."""
+    try:
+        with names_in_utf8(name):
+            provider.verify(module)
+    except MLIRFailure as failure:
+        said = explain_failure(name, provider, failure)
+        raise InvalidProgramError(f"{name} is not valid: {said}", failure.diagnostics) from failure
+    return Program(name, provider, lambda: provider.clone(module))
 
 
 def _load_artifact(data: Buffer, name: str, provider: Provider, trusted: bool) -> Program:

@@ -88,6 +88,11 @@ def note(text: str) -> None:
         _slot[: _LENGTH.size + len(data)] = _LENGTH.pack(len(data)) + data
 
 
+def in_child() -> bool:
+    """Return whether this process is a child, whose death is an error and nothing more."""
+    return _slot is not None
+
+
 def attach(descriptor: int) -> None:
     global _slot
     _slot = mmap.mmap(descriptor, NOTE_SIZE)

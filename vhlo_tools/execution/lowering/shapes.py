@@ -231,10 +231,15 @@ def refine(provider: Provider, module: Module, types: Sequence[str]) -> None:
     # decomposition of a composite as it is; the pass `inline` does nothing where a provider has not registered the
     # inlining of functions.
     inline_calls(provider, module, lambda _: True)
-    provider.run_passes(module, _OF_ARGUMENTS.format(types=",".join(types)), verify=True)
+    _run(provider, module, _OF_ARGUMENTS.format(types=",".join(types)))
     if any(target_of(op) in CALLS_OF_SHAPES for op in provider.walk(module)):
         _refine_by_xla(provider, module)
-    provider.run_passes(module, ",".join(_PASSES), verify=True)
+    _run(provider, module, ",".join(_PASSES))
+
+
+def _run(provider: Provider, module: Module, passes: str) -> None:
+    before = provider.clone(module)
+    provider.run_passes(module, passes, verify=True, before=(lambda: before, passes))
 
 
 def target_of(op: Operation) -> str | None:
