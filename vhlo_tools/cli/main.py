@@ -164,6 +164,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if missing not in _REQUIRED:
             raise
         return _fail(f"{missing} is not installed, and this needs it: `pip install vhlo-tools` installs it", 2)
+    except MemoryError:
+        # What took it is in the frames of the error, which end here.
+        return _fail("there is not enough memory for it: raise the limit of this process, or give it less at once", 2)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _fail(f"{where}{error.strerror or error}", 2)

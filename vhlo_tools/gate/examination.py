@@ -266,6 +266,8 @@ class Examiner:
             return Examination(error=str(error), digest=digest)
         except OSError as error:
             return Examination(error=os_message(task.name, error), digest=digest)
+        except MemoryError:
+            return Examination(error=f"{task.name}: there is not enough memory for it", digest=digest)
 
     def examine(
         self, program: ProgramSource, questions: Sequence[Question], *, name: str | None = None, facts: bool = False
