@@ -99,6 +99,21 @@ def test_a_program_without_a_guard_runs_once_and_leaves_nothing_behind(tmp_path:
     assert not without_owner(shared_memory() - before)
 
 
+def test_memory_that_cannot_be_shared_is_an_error() -> None:
+    code = """
+import resource
+from vhlo_tools.errors import EngineError
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+try:
+    call("support.isolated_functions:process", memoryview(bytes(2 << 20)))
+except EngineError as error:
+    print(error)
+"""
+    assert run(IMPORTS + code).stdout == (
+        "the memory that is shared with a child process cannot be written: File too large\n"
+    )
+
+
 def test_nothing_starts_before_the_first_call() -> None:
     code = """
 import os

@@ -14,7 +14,7 @@ import vhlo_tools as vt
 
 #: What a command has beside the interpreter and its modules, in bytes: less than the objects of the program take.
 LIMIT = 40 << 20
-FUNCTIONS = 20_000
+FUNCTIONS = 30_000
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ from vhlo_tools.bindings.isolation.replies import (
     unpack_value,
 )
 from vhlo_tools.bindings.isolation.server import STATUS, ForkRequest, ask
-from vhlo_tools.errors import EngineCrashError, EngineStartError
+from vhlo_tools.errors import EngineCrashError, EngineError, EngineStartError
 
 # The module search path is the caller's, without the current folder.
 _START: Final = (
@@ -170,7 +170,11 @@ class Worker:
         with self._asking:
             self._calling = True
         try:
-            request = frame(Request(function, pack(arguments, self._outgoing), limits.output))
+            try:
+                request = frame(Request(function, pack(arguments, self._outgoing), limits.output))
+            except OSError as error:
+                said = f"the memory that is shared with a child process cannot be written: {error.strerror or error}"
+                raise EngineError(said) from error
             self._await_start()
             self._apply(limits)
             reply, result = self._exchange(function, request, limits, functions)
