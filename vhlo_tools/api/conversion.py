@@ -115,8 +115,8 @@ def serialize(
         import_memory: For a program of torch.export, the memory limit of torch-mlir in bytes, by default 8 GiB.
         verify: For a framework's program, whether what it computes is compared with what the framework computes: on
             the example inputs in it, or on random ones. By default that is done where it has example inputs.
-        trusted: Whether MLIR may parse an artifact or bytecode directly in this process. Otherwise a child process
-            parses it first, because damaged bytes can crash the parser. Artifacts serialized by this process are
+        trusted: Whether MLIR may parse an artifact, bytecode or text directly in this process. Otherwise a child
+            process parses it first, because what is damaged can crash the parser. Artifacts that this process wrote are
             trusted.
 
     Returns:
@@ -313,8 +313,8 @@ def deserialize(
         artifact: The artifact, its path or its bytes, or those of a jax.export file.
         context: The context for the module, which gets StableHLO's dialects if it lacks them; by default a new one.
         provider: The bindings to use, by default those of ``context``, or the installed ones.
-        trusted: Whether MLIR may parse an artifact or bytecode directly in this process. Otherwise a child process
-            parses it first, because damaged bytes can crash the parser. Artifacts serialized by this process are
+        trusted: Whether MLIR may parse an artifact, bytecode or text directly in this process. Otherwise a child
+            process parses it first, because what is damaged can crash the parser. Artifacts that this process wrote are
             trusted.
 
     Returns:

@@ -15,8 +15,8 @@ class LoadOptions(TypedDict, total=False):
     Attributes:
         name: The name of the program in messages, by default its path.
         provider: The MLIR bindings to use, by default those of a given module, or the installed ones.
-        trusted: Whether MLIR may parse an artifact or bytecode directly in this process. Otherwise a child process
-            parses it first, because damaged bytes can crash the parser. Artifacts serialized by this process are
+        trusted: Whether MLIR may parse an artifact, bytecode or text directly in this process. Otherwise a child
+            process parses it first, because what is damaged can crash the parser. Artifacts that this process wrote are
             trusted.
     """
 

@@ -30,7 +30,7 @@ from vhlo_tools.files import (
 from vhlo_tools.program.attribute_encoding import decode_attributes, is_encoded
 from vhlo_tools.program.hlo_loading import module_of_hlo, proto_of_text
 from vhlo_tools.program.program import Program, explain_failure, names_in_utf8, unreadable
-from vhlo_tools.program.screening import is_deep, refuse_wide_integers, screen_source, trial_of, try_artifact
+from vhlo_tools.program.screening import refuse_wide_integers, screen_source, trial_of, try_artifact
 
 #: The accepted programs: an MLIR module of any provider, an artifact, bytes, text or a path, a
 #: ``jax.export.Exported``, or an XLA computation. Objects are recognised by their classes, without imports.
@@ -69,10 +69,7 @@ def load_program(
         )
     if kind not in LOADERS or identified.data is None:
         raise InvalidProgramError(f"{called} is a {kind}: export it first, with vhlo_tools.serialize")
-    # Text of MLIR that is passed as a string is trusted, because the caller has written or read it, unless it is nested
-    # so deeply that it may overflow the stack.
-    known = identified.is_text and kind == Kind.MLIR_TEXT and not is_deep(bytes(identified.data))
-    return LOADERS[kind](identified.data, called, get_provider(provider), trusted or known)
+    return LOADERS[kind](identified.data, called, get_provider(provider), trusted)
 
 
 def read_artifact(

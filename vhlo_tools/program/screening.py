@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from contextlib import suppress
 from copy import copy
 from functools import cached_property
@@ -43,13 +42,6 @@ _SUCCEEDED: Final = "programs-read"
 
 # The widest integer type that is read, in bits.
 _WIDEST: Final = 1 << 12
-
-# Text nested more deeply is tried in a child process: MLIR's parser recurses, and survives some thousand levels.
-_DEEPEST: Final = 200
-# A string ends with its line, so that no quote is looked for twice.
-_NO_BRACKETS: Final = re.compile(rb'"[^"\\\n]*(?:\\[^\n][^"\\\n]*)*"?|//[^\n]*|->')
-_NOT_BRACKETS: Final = bytes(set(range(256)).difference(b"()[]{}<>"))
-_STEPS: Final = {each: 1 if each in b"([{<" else -1 for each in b"()[]{}<>"}
 
 
 class Trial:
@@ -137,16 +129,6 @@ def refuse_wide_integers(file: File, name: str) -> None:
                 width = max(width, int(str(value.fields[0])) >> 2)
     if width > _WIDEST:
         raise InvalidProgramError(f"{name} contains an integer type of {width} bits: at most {_WIDEST} are read")
-
-
-def is_deep(text: bytes | bytearray | memoryview) -> bool:
-    """The parser may overflow the stack on such text."""
-    depth = 0
-    for each in _NO_BRACKETS.sub(b"", text).translate(None, _NOT_BRACKETS):
-        depth = max(0, depth + _STEPS[each])
-        if depth > _DEEPEST:
-            return True
-    return False
 
 
 def screen_source(data: bytes, provider: Provider, name: str) -> None:
