@@ -128,14 +128,13 @@ _FREE: Final = (
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | getattr(os, "O_TMPFILE", 0) & ~os.O_DIRECTORY
 _SHARED_ANONYMOUS: Final = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS
 
+#: What a process that makes files may do beside: open, openat, mmap, unlink, unlinkat, rename, renameat, renameat2,
+#: mkdir, mkdirat, rmdir, chdir, memfd_create, pipe, pipe2, fadvise64, umask.
+_WITH_FILES: Final = (2, 257, 9, 87, 263, 82, 264, 316, 83, 258, 84, 80, 319, 22, 293, 221, 95)
+
 #: What a child that starts tools, such as a compiler that calls a linker, may do beside: it makes files, which the
-#: linker maps, and processes, and waits for these.
-_WITH_TOOLS: Final = (
-    # open, openat, mmap, unlink, unlinkat, rename, renameat, renameat2, memfd_create, pipe, pipe2, fadvise64, umask.
-    *(2, 257, 9, 87, 263, 82, 264, 316, 319, 22, 293, 221, 95),
-    # getpgrp, clone, fork, vfork, execve, wait4, waitid.
-    *(111, 56, 57, 58, 59, 61, 247),
-)
+#: linker maps, and processes, and waits for these: getpgrp, clone, fork, vfork, execve, wait4, waitid.
+_WITH_TOOLS: Final = (*_WITH_FILES, 111, 56, 57, 58, 59, 61, 247)
 
 
 def _limited(process: int) -> dict[int, tuple[_Where, ...]]:
@@ -156,14 +155,16 @@ def _limited(process: int) -> dict[int, tuple[_Where, ...]]:
     }
 
 
-def restrict(*, tools: bool = False) -> bool:
+def restrict(*, tools: bool = False, files: bool = False) -> bool:
     """Restrict this process, and return whether the system can.
 
     The process must have one thread; later threads are restricted too, as are the processes that ``tools`` permits.
+    With ``files``, it may write and make some.
     """
     if not AVAILABLE:
         return False
-    code = b"".join(_program(os.getpid(), (*_FREE, *_WITH_TOOLS) if tools else _FREE))
+    beside = _WITH_TOOLS if tools else _WITH_FILES if files else ()
+    code = b"".join(_program(os.getpid(), (*_FREE, *beside)))
     instructions = ctypes.create_string_buffer(code, len(code))
     program = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(instructions))
     libc = ctypes.CDLL(None)
