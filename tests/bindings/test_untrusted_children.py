@@ -134,6 +134,7 @@ def test_types_of_findings_are_checked() -> None:
         isolated("send", body)
 
 
+READING = ["read a file", "list a folder", "read the environment of a process"]
 ATTEMPTS = [
     "create a file",
     "write a file",
@@ -162,6 +163,14 @@ ATTEMPTS = [
     "raise its limits",
     "take back the filter",
 ]
+
+
+@pytest.mark.skipif(not sandbox.AVAILABLE, reason="Landlock is of Linux")
+@pytest.mark.parametrize("attempt", READING)
+def test_a_child_reads_no_file_of_the_user(attempt: str, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("text")
+    assert isolated("try_to", attempt, str(path), os.getpid()) == "PermissionError"
 
 
 @pytest.mark.skipif(not sandbox.AVAILABLE, reason="the filter is for Linux on x86-64")

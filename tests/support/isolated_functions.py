@@ -192,6 +192,9 @@ def try_to(do: str, path: str, process: int) -> str:
         return int(result)
 
     tried: dict[str, Any] = {
+        "read a file": lambda: open(path),  # noqa: PTH123, SIM115
+        "list a folder": lambda: os.listdir(os.path.dirname(path)),  # noqa: PTH120, PTH208
+        "read the environment of a process": lambda: open(f"/proc/{process}/environ"),  # noqa: PTH123, SIM115
         "create a file": lambda: open(path, "x"),  # noqa: PTH123, SIM115
         "write a file": lambda: open(path, "r+"),  # noqa: PTH123, SIM115
         "truncate a file": lambda: os.open(path, os.O_RDONLY | os.O_TRUNC),

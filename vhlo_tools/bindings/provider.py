@@ -47,12 +47,15 @@ class MLIRFailure(Exception):  # noqa: N818 - it never leaves the toolkit: each 
 
     def __init__(self, found: Sequence[Diagnostic] | Callable[[], Sequence[Diagnostic]]) -> None:
         super().__init__("")  # what was said is in `diagnostics`
-        self._found = found
+        if callable(found):
+            self._find = found
+        else:
+            self.diagnostics = tuple(found)
 
     @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """MLIR's diagnostics."""
-        return tuple(self._found() if callable(self._found) else self._found)
+        return tuple(self._find())
 
     def __str__(self) -> str:
         return "; ".join(map(str, self.diagnostics)) or "MLIR reported no reason"

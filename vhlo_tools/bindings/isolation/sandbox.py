@@ -10,7 +10,8 @@ import os
 import platform
 import struct
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Final
 
 from vhlo_tools.records import dataclass
@@ -27,9 +28,19 @@ AVAILABLE: Final = sys.platform == "linux" and platform.machine() == "x86_64"
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _ASK_VERSION, _BENEATH = 1, 1
 _EXECUTE, _WRITE_FILE, _REMOVE_FILE, _MAKE_FILE, _TRUNCATE = 1 << 0, 1 << 1, 1 << 5, 1 << 8, 1 << 14
+_READ_FILE: Final = 1 << 2
+_READ: Final = _READ_FILE | 1 << 3  # of folders, too
 #: Of the rights that each version added, all except to read files and folders; those that a rule does not grant are
 #: denied everywhere.
 _HANDLED: Final = {1: 0x1FFF & ~0b1100, 2: 1 << 13, 3: _TRUNCATE, 5: 1 << 15}
+
+#: What libraries read beside themselves: the loader's and the C library's files, and what the kernel says of the
+#: machine and of this process, but of no other.
+_OF_SYSTEM: Final = (
+    *("/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/ld.so.preload", "/etc/localtime", "/sys", "/proc/self"),
+    *("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/sys", "/proc/filesystems", "/proc/version"),
+    *("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random"),
+)
 
 _SET_NO_NEW_PRIVILEGES: Final = 38  # PR_SET_NO_NEW_PRIVS of prctl(2)
 
@@ -40,20 +51,33 @@ def confine(folder: str, tools: Iterable[str]) -> bool:
     The process must have one thread; later threads are confined too. Missing ``tools`` (programs or folders) are
     skipped.
     """
+    rules = [(folder, _WRITE_FILE | _REMOVE_FILE | _MAKE_FILE | _TRUNCATE), (os.devnull, _WRITE_FILE)]
+    return _enforce(_HANDLED, [*rules, *((each, _EXECUTE) for each in tools)])
+
+
+def confine_reading() -> bool:
+    """Let this process read what Python and the libraries need, and no other file; return whether the system can.
+
+    That is what Python is installed in, what it would import from, and what the system has for all programs.
+    """
+    paths = dict.fromkeys([sys.prefix, sys.base_prefix, *map(os.path.realpath, filter(None, sys.path)), *_OF_SYSTEM])
+    return _enforce({1: _READ}, [(each, _READ if Path(each).is_dir() else _READ_FILE) for each in paths])
+
+
+def _enforce(handled: Mapping[int, int], rules: Iterable[tuple[str, int]]) -> bool:
+    """Deny the rights that each version of Landlock ``handled``, except beneath the paths of the rules."""
     if not AVAILABLE:
         return False
     libc = ctypes.CDLL(None, use_errno=True)
     version = libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ASK_VERSION)
     if version < 1:
         return False
-    handled = sum(rights for since, rights in _HANDLED.items() if since <= version)
-    ruleset = libc.syscall(_CREATE_RULESET, struct.pack("Q", handled), ctypes.c_size_t(8), 0)
+    denied = sum(rights for since, rights in handled.items() if since <= version)
+    ruleset = libc.syscall(_CREATE_RULESET, struct.pack("Q", denied), ctypes.c_size_t(8), 0)
     if ruleset < 0:
         return False
     try:
-        rules = [(folder, (_WRITE_FILE | _REMOVE_FILE | _MAKE_FILE | _TRUNCATE) & handled), (os.devnull, _WRITE_FILE)]
-        rules += [(each, _EXECUTE) for each in tools]
-        allowed = all(_allow(libc, ruleset, path, rights) for path, rights in rules)
+        allowed = all(_allow(libc, ruleset, path, rights & denied) for path, rights in rules)
         none_new = libc.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0) == 0
         return bool(allowed and none_new and libc.syscall(_RESTRICT_SELF, ruleset, 0) == 0)
     finally:

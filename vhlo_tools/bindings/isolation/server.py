@@ -25,7 +25,7 @@ from importlib import import_module
 from typing import Final
 
 from vhlo_tools.bindings.isolation.messages import SharedMemory, exactly
-from vhlo_tools.bindings.isolation.sandbox import confine, restrict
+from vhlo_tools.bindings.isolation.sandbox import confine, confine_reading, restrict
 from vhlo_tools.bindings.isolation.worker import serve
 from vhlo_tools.bindings.providers import get_provider
 from vhlo_tools.errors import ProviderError
@@ -154,6 +154,8 @@ class _Server:
             if folder is not None:
                 os.environ["TMPDIR"] = folder
                 confine(folder, tools)
+            else:
+                confine_reading()
             restrict(tools=folder is not None)
             memories = SharedMemory(incoming, writable=False), SharedMemory(outgoing, writable=True)
             serve(socket.socket(fileno=connection), *memories, notes)
