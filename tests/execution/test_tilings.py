@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from vhlo_tools.execution.devices import Tiling, gspmd_tiling, shardy_tilings
+from vhlo_tools.program import groups_along
 
 MESH = '#sdy.mesh<["a"=2, "b"=4]>'
 WHOLE = np.arange(64).reshape(8, 8)
@@ -62,3 +63,21 @@ def test_what_cuts_nothing_or_does_not_fit_is_told() -> None:
     assert shardy_tilings("#sdy.sharding_per_value<[<@other, [{}]>]>", ["a"], {"mesh": MESH}.get) is None
     assert shardy('{"a"}, {"b"}', "a", "b").part(np.zeros((8, 7)), 0) is None
     assert shardy('{"a"}, {"b"}', "a", "b").part(WHOLE, 8) is None
+
+
+@pytest.mark.parametrize(
+    ("mesh", "axes", "said"),
+    [
+        ('<["x"=0]>', [("x", "", "")], "0 devices"),
+        ('<["x"=4000000000000]>', [("x", "", "")], "4000000000000 devices, expected 1 to"),
+        ('<["x"=4]>', [("y", "", "")], "no axis 'y'"),
+        ('<["x"=4]>', [("x", "0", "2")], "no axis 'x' with a part of size 2 after one of 0"),
+        ('<["x"=4]>', [("x", "2", "3")], "no axis 'x' with a part of size 3"),
+        ('<["x"=4], device_ids=[0, 1]>', [("x", "", "")], "2 device ids, expected 4"),
+    ],
+)
+def test_a_mesh_without_such_axes_is_refused(mesh: str, axes: list[tuple[str, str, str]], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        groups_along(mesh, axes)
+    of_nothing = {"mesh": '#sdy.mesh<["x"=0]>'}.get
+    assert shardy_tilings('#sdy.sharding_per_value<[<@mesh, [{"x"}]>]>', ["x"], of_nothing) is None

@@ -100,8 +100,8 @@ def grouping_of(op: Operation, place: str, mesh: Callable[[str], str | None]) ->
     attribute = GROUPS[str(op.name)]
     try:
         ids = ids_of(op, attribute, mesh) if attribute in op.attributes else ()
-    except LookupError as missing:
-        raise EngineError(f"{place}: {missing}") from None
+    except (LookupError, ValueError) as wrong:
+        raise EngineError(f"{place}: {wrong}") from None
     return Grouping(place, _strategy(op), ids, attribute == "source_target_pairs")
 
 
@@ -164,7 +164,7 @@ class Tiling:
 
 
 def shardy_tilings(shardings: str, manual: Collection[str], mesh: Callable[[str], str | None]) -> list[Tiling] | None:
-    """Splits along axes that are not manual are ignored; ``None`` if a mesh does not exist."""
+    """Splits along axes that are not manual are ignored; ``None`` if a mesh does not exist, or lacks axes."""
     tilings = []
     for value in _VALUE.finditer(shardings):
         told = value["mesh"] or mesh(value["name"].strip('"'))
@@ -175,7 +175,11 @@ def shardy_tilings(shardings: str, manual: Collection[str], mesh: Callable[[str]
             for each in _DIMENSION.findall(value["dimensions"])
         ]
         counts = tuple(math.prod(sizes_along(told, each)) for each in dimensions)
-        tilings.append(Tiling(counts, groups_along(told, [axis for each in dimensions for axis in each])))
+        try:
+            groups = groups_along(told, [axis for each in dimensions for axis in each])
+        except ValueError:
+            return None
+        tilings.append(Tiling(counts, groups))
     return tilings
 
 

@@ -22,6 +22,8 @@ _NAME: Final = re.compile(r"mesh = @(\"[^\"]*\"|[\w.$-]+)")
 #: Axes of a mesh: in StableHLO a name and a size, in Shardy `"x"=2`.
 _AXIS: Final = re.compile(r'name = "([^"]*)", size = (\d+)|"([^"]*)"=(\d+)')
 _DEVICES: Final = re.compile(r"device_ids\s*=\s*(?:dense<|array<i64: )?\[?([-\d, ]*)")
+#: More devices than any system has.
+_MOST: Final = 1 << 20
 _REFERENCE: Final = re.compile(r'axis_ref<name = "([^"]*)"(?:, sub_axis_info = \((\d+)\)(\d+))?>')
 
 
@@ -60,10 +62,15 @@ def groups_along(mesh: str, along: Sequence[tuple[str, str, str]]) -> tuple[tupl
     """Devices of a group differ only in their position along the axes, of which the first one changes least often.
 
     An axis has a name, and for a sub-axis the product of the sizes of the sub-axes before it and its own size,
-    otherwise two empty strings.
+    otherwise two empty strings. :class:`ValueError` if the mesh has no such axes.
     """
     axes = _axes(mesh)
-    wanted = [(name, int(before or 1), int(size or axes[name])) for name, before, size in along]
+    if not 0 < (size_of_mesh := math.prod(axes.values())) <= _MOST:
+        raise ValueError(f"its mesh has {size_of_mesh} devices, expected 1 to {_MOST}")
+    wanted = [(name, int(before or 1), int(size or axes.get(name, 0))) for name, before, size in along]
+    for name, before, size in wanted:
+        if before * size < 1 or axes.get(name, 0) % (before * size):
+            raise ValueError(f"its mesh has no axis {name!r} with a part of size {size} after one of {before}")
     parts = [
         (name, before, size)
         for name, whole in axes.items()
@@ -77,7 +84,9 @@ def groups_along(mesh: str, along: Sequence[tuple[str, str, str]]) -> tuple[tupl
     ]
     others = [number for number in range(len(parts)) if number not in grouped]
     told = _DEVICES.search(mesh)
-    ids = [int(each) for each in told[1].split(",")] if told else range(math.prod(axes.values()))
+    ids = [int(each) for each in told[1].split(",")] if told else range(size_of_mesh)
+    if len(ids) != size_of_mesh:
+        raise ValueError(f"its mesh has {len(ids)} device ids, expected {size_of_mesh}")
     devices = np.reshape(ids, [size for _, _, size in parts]).transpose([*others, *grouped])
     count = math.prod(parts[number][2] for number in grouped)
     return tuple(tuple(map(int, row)) for row in devices.reshape(-1, count))
@@ -86,7 +95,7 @@ def groups_along(mesh: str, along: Sequence[tuple[str, str, str]]) -> tuple[tupl
 def sizes_along(mesh: str, along: Sequence[tuple[str, str, str]]) -> list[int]:
     """Axes are given as for :func:`groups_along`."""
     axes = _axes(mesh)
-    return [int(size) if size else axes[name] for name, _, size in along]
+    return [int(size) if size else axes.get(name, 0) for name, _, size in along]
 
 
 def mesh_size(mesh: str) -> int:
