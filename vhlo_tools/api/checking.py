@@ -128,7 +128,8 @@ class Checked:
         kept = [each for each in found if each.level == "error" or each.feature not in refused]
         required = self.artifact and self.artifact.requirements()
         kept += self._nesting(consumers)
-        return [*self.general, *kept, *((*required.violations, *required.notes) if required else ())]
+        about = (*required.unreadable, *required.violations, *required.notes) if required else ()
+        return [*self.general, *kept, *about]
 
     def _nesting(self, consumers: Sequence[Release]) -> list[Finding]:
         if self.artifact is None or not any(each.loses for each in consumers):

@@ -138,8 +138,6 @@ class Requirements:
     @property
     def reach(self) -> str:
         """The oldest version at which the program can be written, as a clause."""
-        if self.unreadable:
-            return "it is not valid at any version"
         said = f"it can be written for StableHLO {self.downgradable_to} or later"
         if self.is_newer_than_data:
             said += f", as far as the data of vhlo_tools say, which end at {newest_version()}"
@@ -218,7 +216,7 @@ class Requirements:
             them; in program order. Empty if there are none. Of a file that is newer than the specification, a warning
             says that it may need more.
         """
-        newer = [*self.unreadable, *self._newer_than_data(target)]
+        newer = self._newer_than_data(target)
         if not self._survey.may_matter_at(target):
             return newer
         uses = [use for use in self._survey.written if use.is_new_for(target)]

@@ -7,9 +7,19 @@ MLIR's verifier compares what ``func.return`` returns, and a function of an arti
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
-from vhlo_tools.bytecode import Place, Printer, SourceLocations, attributes_of, function_types, program_name
+from vhlo_tools.bytecode import (
+    Place,
+    Printer,
+    SourceLocations,
+    attributes_of,
+    function_types,
+    inherent_attributes,
+    program_name,
+)
 from vhlo_tools.findings import Finding
 
 if TYPE_CHECKING:
@@ -23,13 +33,18 @@ _SHOWN: Final = 4  # types
 
 def wrong_returns(file: File, name: str) -> list[Finding]:
     """Return an error for each function with a block that returns other types than the function declares."""
+    declared_by: dict[int | None, tuple[tuple[int, ...], tuple[int, ...]] | None] = {}
     names = {index: program_name(file.op_name(index)) for index in range(len(file.dialects.ops))}
     places = SourceLocations(file, name)
     found = []
     for op in _top_level(file.program):
         if names[op.name] != _FUNCTION:
             continue
-        declared = function_types(file, attributes_of(file, op).get("function_type"))
+        # Where it is in properties, the dictionary need not be read.
+        held = attributes_of(file, op) if op.properties is None else inherent_attributes(file, op)
+        if (index := held.get("function_type")) not in declared_by:
+            declared_by[index] = function_types(file, index)
+        declared = declared_by[index]
         if declared is None:
             continue
         for region in op.regions:
@@ -62,21 +77,33 @@ def _top_level(block: Block) -> Iterator[Operation]:
 
 def _ends(region: Region) -> Iterator[tuple[Operation, tuple[int, ...]]]:
     """The last op of each block, and the types of its operands."""
-    types: list[Sequence[int]] = []
-    for block in region.blocks:
-        types += [[argument.type for argument in block.arguments], [*block.rows.results]]
+    values = _Values(region.blocks)
     for block in region.blocks:
         if len(block.rows):
             end = block.rows.operation(len(block.rows) - 1)
-            yield end, tuple([_type(types, index) for index in end.operands])
+            yield end, tuple(map(values.type_of, end.operands))
 
 
-def _type(types: Sequence[Sequence[int]], index: int) -> int:
-    for each in types:
-        if index < len(each):
-            return each[index]
-        index -= len(each)
-    raise AssertionError("the reader checks operands")
+class _Values:
+    """The values that the blocks of a region define, numbered through; only what is asked for is counted."""
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self._blocks = blocks
+        sizes = (len(block.arguments) + block.rows.values for block in blocks[:-1])
+        self._starts = list(accumulate(sizes, initial=0))
+        self._results: dict[int, list[int]] = {}  # the number of results up to each op of a block, itself included
+
+    def type_of(self, value: int) -> int:
+        number = bisect_right(self._starts, value) - 1
+        arguments, rows = self._blocks[number].arguments, self._blocks[number].rows
+        at = value - self._starts[number]
+        if at < len(arguments):
+            return arguments[at].type
+        if number not in self._results:
+            self._results[number] = list(accumulate(map(rows.kinds.result_counts.__getitem__, rows.heads)))
+        ends = self._results[number]
+        op = bisect_right(ends, at - len(arguments))
+        return rows.kinds.results[rows.heads[op]][at - len(arguments) - ends[op]]
 
 
 def _listed(file: File, types: Sequence[int]) -> str:
