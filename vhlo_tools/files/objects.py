@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 import re
+import time
 from bisect import bisect_right, insort
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -327,11 +328,31 @@ def _honours(store: Store, url: Url) -> bool:
 _MAGIC: Final = re.compile(r"[*?\[]")
 
 
+#: The pages of a listing, of a thousand objects each, and the seconds that one waits for all of them.
+_PAGES: Final = 10_000
+_LISTING: Final = 3600
+
+
 def objects_under(prefix: Url) -> Iterator[list[Listed]]:
     """Yield objects page by page, as the store lists them at that moment; folder markers are left out."""
-    for page in store_of(prefix).pages(prefix):
+    before: list[Listed] = []
+    waited = 0.0
+    pages = store_of(prefix).pages(prefix)
+    for _ in range(_PAGES):
+        asked = time.monotonic()
+        if (page := next(pages, None)) is None:
+            return
+        waited += time.monotonic() - asked
+        if waited > _LISTING:
+            raise StoreError(f"{prefix}: the store has listed objects for an hour: name folders of it")
+        if page and page == before:
+            raise StoreError(f"{prefix}: the store lists the same objects again and again: check the endpoint")
+        if not all(each.url.key.startswith(prefix.key) for each in page):
+            raise StoreError(f"{prefix}: the store lists objects whose keys do not begin so: check the endpoint")
         # Consoles write an empty object for a folder.
         yield [each for each in page if not each.url.is_prefix]
+        before = page
+    raise StoreError(f"{prefix}: there are more than {_PAGES * 1000:,} objects: name folders of it")
 
 
 def is_glob(url: Url) -> bool:
