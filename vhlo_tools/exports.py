@@ -118,7 +118,7 @@ EXPORTS: Final = {
         "vhlo_tools.execution.values": "ArgumentType TupleType as_saved bind_first_argument main_of nested_values parse_tensor_type parse_value_type retype_main",
     },
     "vhlo_tools.files": {
-        "vhlo_tools.files.atomic_writes": "MANIFEST_HEAD MANIFEST_SUFFIX SIGNATURE_SUFFIX joined remove_manifest write_atomically write_chunks",
+        "vhlo_tools.files.atomic_writes": "Folder MANIFEST_HEAD MANIFEST_SUFFIX SIGNATURE_SUFFIX joined opened_folder place_new remove_manifest write_atomically write_chunks",
         "vhlo_tools.files.caches": "DigestSet NO_CACHE cache_folder",
         "vhlo_tools.files.connections": "Listed Stamp Traffic counted forget_connections",
         "vhlo_tools.files.discovery": "BACKUPS SET_ASIDE list_backups objects_at programs_at",

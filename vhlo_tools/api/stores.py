@@ -245,11 +245,11 @@ def opened_migration(
     with Journal(path, settings, restart=restart) as used:
         try:
             yield Migration(settings, MIGRATION_TOOLS, used)
-        except MigrationError:
+        except (MigrationError, sqlite3.Error) as error:
             if used.is_empty:
                 used.remove()
-            raise
-        except sqlite3.Error as error:
+            if isinstance(error, MigrationError):
+                raise
             raise MigrationError(
                 f"the journal {path} can no longer be written ({error}): every file is intact, and the same call "
                 f"resumes the migration once it can"

@@ -167,9 +167,7 @@ class AzureStore:
 
 async def _transport() -> AioHttpTransport:
     # It decompresses what the library would, which does so without a bound.
-    session = aiohttp.ClientSession(
-        response_class=BoundedResponse, cookie_jar=aiohttp.DummyCookieJar(), trust_env=True
-    )
+    session = aiohttp.ClientSession(response_class=BoundedResponse, cookie_jar=aiohttp.DummyCookieJar(), trust_env=True)
     return AioHttpTransport(session=session, **_TIMES)
 
 

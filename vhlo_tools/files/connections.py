@@ -202,7 +202,7 @@ _WHO: Final[dict[StoreKind, str]] = {
     "memory": "",
 }
 
-_RANGE: Final = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18})")
+_RANGE: Final = re.compile(r"bytes ([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18})")
 
 
 def whole_size(said: str | None, start: int, data: bytes) -> int:
@@ -210,9 +210,9 @@ def whole_size(said: str | None, start: int, data: bytes) -> int:
     if not start and (said is None or not data):
         return len(data)
     found = _RANGE.fullmatch(said or "")
-    if found is None or (int(found[1]), int(found[2]) + 1) != (start, start + len(data)):
+    if found is None or int(found[1]) != start:
         raise ValueError(said)
-    return int(found[3])
+    return int(found[2])
 
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
