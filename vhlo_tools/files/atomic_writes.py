@@ -157,10 +157,14 @@ def remove_manifest(folder: Folder, name: str) -> None:
 
 def _write_beside(path: Path, chunks: Iterable[Chunk], *, force: bool, also: Path) -> None:
     with opened_folder(path.parent) as folder:
-        _write_in(folder, path.name, chunks, force=force, also=also)
+        write_in(folder, path.name, chunks, force=force, also=also)
 
 
-def _write_in(folder: Folder, name: str, chunks: Iterable[Chunk], *, force: bool, also: Path) -> None:
+def write_in(folder: Folder, name: str, chunks: Iterable[Chunk], *, force: bool, also: Path | None = None) -> None:
+    """Write a file as :func:`write_atomically` does, in the place of whatever has the name: no link is followed.
+
+    ``also`` is another path of the file, beside which a manifest is removed too.
+    """
     part, target, at = folder.at(f".{os.urandom(8).hex()}.part"), folder.at(name), folder.handle
     handle = _open_nameless(folder)
     nameless = handle is not None
@@ -171,7 +175,9 @@ def _write_in(folder: Folder, name: str, chunks: Iterable[Chunk], *, force: bool
         try:
             write_chunks(handle, chunks)
             with suppress(FileNotFoundError):
-                keep_permissions(handle, os.stat(target, dir_fd=at).st_mode & 0o777)
+                mode = os.lstat(target, dir_fd=at).st_mode
+                if stat.S_ISREG(mode):
+                    keep_permissions(handle, mode & 0o777)
                 # Otherwise a power failure could destroy both the old and the new file.
                 os.fsync(handle)
             if nameless:
@@ -183,7 +189,7 @@ def _write_in(folder: Folder, name: str, chunks: Iterable[Chunk], *, force: bool
         if not force:
             _refuse_existing(folder, name)
         remove_manifest(folder, name)
-        if also != Path(folder.path, name):
+        if also is not None and also != Path(folder.path, name):
             with opened_folder(os.path.realpath(also.parent)) as other:
                 remove_manifest(other, also.name)
         if force:

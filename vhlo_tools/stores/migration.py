@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import IO, Final
 
 from vhlo_tools.files import (
@@ -21,7 +20,7 @@ from vhlo_tools.files import (
     opened_folder,
     place_new,
     remove_manifest,
-    write_atomically,
+    write_in,
 )
 from vhlo_tools.stores.journal import Journal, Task
 from vhlo_tools.stores.members import Stamp, hash_at
@@ -157,7 +156,9 @@ class Migration:
             remove_in(*os.path.split(part))
         if refused is None and prepared.manifest is not None:
             try:
-                write_atomically(Path(task.found.destination + MANIFEST_SUFFIX), [prepared.manifest], force=True)
+                where, name = os.path.split(task.found.destination)
+                with opened_folder(where) as folder:
+                    write_in(folder, name + MANIFEST_SUFFIX, [prepared.manifest], force=True)
             except OSError as error:
                 reason = f"its manifest cannot be written, and it has none: {error.strerror or error}"
                 return replace(record, reason=reason)
