@@ -107,6 +107,11 @@ class Listed:
     url: Url
     stamp: Stamp
 
+    def __post_init__(self) -> None:
+        # No path has such a name either.
+        if "\0" in self.url.key or any("\ud800" <= sign <= "\udfff" for sign in self.url.key):
+            raise ValueError(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Condition:

@@ -51,6 +51,8 @@ def read_object(url: Url, *, head: int = _HEAD) -> tuple[bytes | FileRange, Stam
     data, stamp = store.read(url.as_object(), 0, head, None)
     if len(data) == stamp.size:
         return data, stamp
+    if data:
+        _require_all(str(url), data, 0, min(head, stamp.size))
     return FileRange(RemoteObject(store, url, stamp, data), 0, stamp.size), stamp
 
 
@@ -150,12 +152,16 @@ class RemoteObject:
             raise ObjectChangedError(
                 f"{self.name} was replaced or deleted while it was read: read it again once nobody writes it"
             ) from None
-        if len(found) != size:
-            raise MalformedArtifactError(
-                f"{self.name}: the store sent {len(found)} bytes of {size}; it may decompress objects as it sends them",
-                offset=start,
-            )
+        _require_all(self.name, found, start, size)
         return found
+
+
+def _require_all(name: str, found: bytes, start: int, size: int) -> None:
+    if len(found) != size:
+        raise MalformedArtifactError(
+            f"{name}: the store sent {len(found)} bytes of {size}; it may decompress objects as it sends them",
+            offset=start,
+        )
 
 
 def _cut(piece: bytes, size: int) -> Iterator[memoryview]:
