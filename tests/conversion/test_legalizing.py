@@ -243,7 +243,7 @@ PRODUCT = """%1 = mhlo.multiply %x, %y : tensor<2xf32>
 @pytest.mark.parametrize(("operands", "types"), [("%x, %y", BOTH), ("", "")], ids=["operands", "none"])
 def test_a_fusion_uses_values_from_outside(operands: str, types: str) -> None:
     artifact = vt.serialize(FUSION.format(operands, PRODUCT, types))
-    (found,) = vt.run(artifact, [np.float32([1, 2]), np.float32([3, 4])])
+    (found,) = vt.run(artifact, [np.array([1, 2], np.float32), np.array([3, 4], np.float32)])
     assert found.tolist() == [3, 8]
 
 

@@ -44,9 +44,7 @@ async def bounded(work: Callable[[], Awaitable[Any]], *, wanted: int = _ANSWER, 
         raise
 
 
-class BoundedResponse(aiohttp.ClientResponse):
-    """The ``response_class`` of a session."""
-
+class _Response(aiohttp.ClientResponse):  # type: ignore[misc]
     async def start(self, connection: Any) -> aiohttp.ClientResponse:
         """Bound the body before anybody reads of it."""
         return bound(await super().start(connection))
@@ -55,9 +53,13 @@ class BoundedResponse(aiohttp.ClientResponse):
 def bound(response: aiohttp.ClientResponse) -> aiohttp.ClientResponse:
     # The session of a library may be used by others too, for what is no request of ours.
     wanted, came = _REQUEST.get((_ANSWER, []))
-    response.content = _Body(response.content, wanted if response.status < 300 else _REFUSAL)  # type: ignore[assignment]
+    response.content = _Body(response.content, wanted if response.status < 300 else _REFUSAL)
     came.append(response)
     return response
+
+
+#: The ``response_class`` of a session.
+BOUNDED: Final[Any] = _Response
 
 
 class _Body:

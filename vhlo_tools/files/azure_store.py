@@ -18,7 +18,7 @@ from azure.storage.blob.aio import BlobServiceClient, ExponentialRetry
 from fsspec.asyn import sync
 
 from vhlo_tools.errors import StoreError
-from vhlo_tools.files.answers import BoundedResponse, bounded
+from vhlo_tools.files.answers import BOUNDED, bounded
 from vhlo_tools.files.connections import (
     ANY,
     CLOSING,
@@ -167,7 +167,7 @@ class AzureStore:
 
 async def _transport() -> AioHttpTransport:
     # It decompresses what the library would, which does so without a bound.
-    session = aiohttp.ClientSession(response_class=BoundedResponse, cookie_jar=aiohttp.DummyCookieJar(), trust_env=True)
+    session = aiohttp.ClientSession(response_class=BOUNDED, cookie_jar=aiohttp.DummyCookieJar(), trust_env=True)
     return AioHttpTransport(session=session, **_TIMES)
 
 

@@ -15,7 +15,7 @@ from gcsfs.core import GCSFileSystem
 
 from vhlo_tools.documents import read_json
 from vhlo_tools.errors import StoreError
-from vhlo_tools.files.answers import BoundedResponse, bounded
+from vhlo_tools.files.answers import BOUNDED, bounded
 from vhlo_tools.files.connections import (
     ANY,
     CLOSING,
@@ -57,7 +57,7 @@ class GcsStore:
             use_listings_cache=False,
             skip_instance_cache=True,
             requests_timeout=_TIMEOUT,
-            session_kwargs={"response_class": BoundedResponse},
+            session_kwargs={"response_class": BOUNDED},
         )
 
     @property
@@ -76,8 +76,12 @@ class GcsStore:
         # Without an encoding, a store that keeps an object compressed would decompress all of it.
         head = {"Range": f"bytes={start}-{start + size - 1}", "Accept-Encoding": "gzip"}
         address = f"{self._files._location}/download/storage/v1/{_path(url)}"
+
+        async def call() -> Any:
+            return await self._files._call("GET", address, headers=head, alt="media", **condition)
+
         try:
-            headers, data = self._call("GET", address, url, wanted=size, headers=head, alt="media", **condition)
+            headers, data = self._run(url, call, wanted=size)
         except EmptyRangeError:
             return b"", self.stamp(url)
         count(read=len(data))
@@ -154,14 +158,12 @@ class GcsStore:
     def _uploads(self, url: Url) -> str:
         return f"{self._files._location}/upload/storage/v1/b/{quote(url.bucket, safe='')}/o"
 
-    def _call(
-        self, method: str, address: str, url: Url, *, wanted: int | None = None, **arguments: Any
-    ) -> tuple[Any, bytes]:
+    def _call(self, method: str, address: str, url: Url, **arguments: Any) -> tuple[Any, bytes]:
         async def call() -> Any:
             return await self._files._call(method, address, **arguments)
 
-        sizes = {"sent": len(arguments["data"].getbuffer())} if "data" in arguments else {}
-        return self._run(url, call, **sizes if wanted is None else {"wanted": wanted})  # type: ignore[no-any-return]
+        sent = len(arguments["data"].getbuffer()) if "data" in arguments else 0
+        return self._run(url, call, sent=sent)  # type: ignore[no-any-return]
 
     def _run(self, url: Url, work: Callable[[], Coroutine[Any, Any, Any]], **sizes: int) -> Any:
         try:
