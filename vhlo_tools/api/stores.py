@@ -245,11 +245,14 @@ def opened_migration(
     with Journal(path, settings, restart=restart) as used:
         try:
             yield Migration(settings, MIGRATION_TOOLS, used)
-        except (MigrationError, sqlite3.Error) as error:
+        except MigrationError:
             if used.is_empty:
                 used.remove()
-            if isinstance(error, MigrationError):
-                raise
+            raise
+        except sqlite3.Error as error:
+            # Such as on a full disk.
+            if used.is_new and used.is_empty:
+                used.remove()
             raise MigrationError(
                 f"the journal {path} can no longer be written ({error}): every file is intact, and the same call "
                 f"resumes the migration once it can"

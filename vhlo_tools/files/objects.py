@@ -358,7 +358,7 @@ def objects_under(prefix: Url) -> Iterator[list[Listed]]:
         # Consoles write an empty object for a folder.
         yield [each for each in page if not each.url.is_prefix]
         before = page
-    raise StoreError(f"{prefix}: there are more than {_PAGES * 1000:,} objects: name folders of it")
+    raise StoreError(f"{prefix}: there are more than {_PAGES:,} pages of objects: name folders of it")
 
 
 def is_glob(url: Url) -> bool:

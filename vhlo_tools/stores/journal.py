@@ -243,7 +243,7 @@ class Journal:
             )
         if restart and path is not None:
             discard_unusable(path)
-        is_new = path is not None and not os.path.lexists(path)
+        self.is_new: bool = path is not None and not os.path.lexists(path)
         try:
             self._database = sqlite3.connect(path or "", timeout=0, isolation_level="IMMEDIATE")
         except sqlite3.Error as error:
@@ -256,7 +256,7 @@ class Journal:
             self._begin(settings)
         except BaseException as error:
             self._database.close()
-            if is_new and getattr(error, "sqlite_errorname", "") not in _IN_USE:
+            if self.is_new and getattr(error, "sqlite_errorname", "") not in _IN_USE:
                 # Such as on a full disk, which leaves an empty file.
                 _remove(str(path))
             if isinstance(error, sqlite3.Error):

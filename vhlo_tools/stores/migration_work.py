@@ -364,8 +364,8 @@ def _digest(chunks: Iterable[Chunk]) -> str:
 
 def _write(folder: Folder, name: str, chunks: _Chunks, like: os.stat_result | None) -> None:
     """Write a new file with the permissions and, if permitted, the owner of ``like``; on an error there is none."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY
-    handle = os.open(folder.at(name), flags, 0o600 if like else 0o666, dir_fd=folder.handle)
+    mode = 0o600 if like else 0o666
+    handle = os.open(folder.at(name), os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, mode, dir_fd=folder.handle)
     try:
         write_chunks(handle, chunks)
         if like is not None:

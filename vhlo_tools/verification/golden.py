@@ -299,8 +299,8 @@ def write_record(
 
 
 def _write(folder: Folder, name: str, data: bytes) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY
-    with os.fdopen(os.open(folder.at(name), flags, 0o666, dir_fd=folder.handle), "wb") as file:
+    made = os.open(folder.at(name), os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, 0o666, dir_fd=folder.handle)
+    with os.fdopen(made, "wb") as file:
         file.write(data)
 
 
