@@ -45,6 +45,13 @@ async def bounded(work: Callable[[], Awaitable[Any]], *, wanted: int = _ANSWER, 
 
 
 class _Response(aiohttp.ClientResponse):  # type: ignore[misc]
+    @property
+    def headers(self) -> Any:
+        """Leave out that the body was compressed: what is read is bounded, and a library would decompress it again."""
+        found = super().headers.copy()
+        found.popall("Content-Encoding", None)
+        return found
+
     async def start(self, connection: Any) -> aiohttp.ClientResponse:
         """Bound the body before anybody reads of it."""
         return bound(await super().start(connection))

@@ -166,7 +166,7 @@ class AzureStore:
 
 
 async def _transport() -> AioHttpTransport:
-    # It decompresses what the library would, which does so without a bound.
+    # It decompresses what is compressed, which the library would do without a bound.
     session = aiohttp.ClientSession(response_class=BOUNDED, cookie_jar=aiohttp.DummyCookieJar(), trust_env=True)
     return AioHttpTransport(session=session, **_TIMES)
 
