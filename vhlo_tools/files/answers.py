@@ -57,10 +57,12 @@ class _Response(aiohttp.ClientResponse):  # type: ignore[misc]
         return bound(await super().start(connection))
 
 
-def bound(response: aiohttp.ClientResponse) -> aiohttp.ClientResponse:
+def bound(response: aiohttp.ClientResponse, *, is_object: bool = True) -> aiohttp.ClientResponse:
+    """A request may bring others with it, such as one for credentials, whose answers are no part of an object."""
     # The session of a library may be used by others too, for what is no request of ours.
     wanted, came = _REQUEST.get((_ANSWER, []))
-    response.content = _Body(response.content, wanted if response.status < 300 else _REFUSAL)
+    most = wanted if is_object else _ANSWER
+    response.content = _Body(response.content, most if response.status < 300 else _REFUSAL)
     came.append(response)
     return response
 

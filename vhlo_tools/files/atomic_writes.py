@@ -70,8 +70,8 @@ def opened_folder(path: str | os.PathLike[str], *, make: bool = False) -> Iterat
         yield Folder(path, handle)
     except BaseException:
         for each in reversed(made):
-            with suppress(OSError):
-                os.rmdir(each)  # noqa: PTH106
+            with suppress(OSError), opened_folder(os.path.dirname(each)) as above:  # noqa: PTH120
+                os.rmdir(above.at(os.path.basename(each)), dir_fd=above.handle)  # noqa: PTH119
         raise
     finally:
         if handle is not None:

@@ -82,6 +82,7 @@ class Body(BytesIO):
 
 #: No store has longer objects.
 _LONGEST: Final = 1 << 48
+_NO_NAME: Final = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ class Listed:
 
     def __post_init__(self) -> None:
         # No path has such a name either.
-        if "\0" in self.url.key or any("\ud800" <= sign <= "\udfff" for sign in self.url.key):
+        if _NO_NAME.search(self.url.key):
             raise ValueError(self)
 
 

@@ -41,7 +41,7 @@ class _Session(AIOHTTPSession):  # type: ignore[misc]
     async def send(self, request: Any) -> Any:
         is_read, request.stream_output = not request.stream_output, True
         response = await super().send(request)
-        bound(response.raw)
+        bound(response.raw, is_object=not is_read)
         if is_read:
             try:
                 await response.content
