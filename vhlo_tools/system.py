@@ -21,6 +21,8 @@ BINARY: Final = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 NO_BLOCKING: Final = getattr(os, "O_NONBLOCK", 0)
 #: Of a file that is opened: it is no symbolic link.
 NO_LINKS: Final = getattr(os, "O_NOFOLLOW", 0)
+#: Of a folder that is opened, only to name files in it; 0 where files cannot be named so.
+FOLDER: Final = getattr(os, "O_DIRECTORY", 0) and (os.O_DIRECTORY | getattr(os, "O_PATH", 0) | BINARY)
 
 #: Whether a process can be copied, which the isolation of calls needs.
 CAN_ISOLATE: Final = hasattr(os, "fork")

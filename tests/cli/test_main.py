@@ -168,3 +168,30 @@ def test_a_closed_pipe_is_no_success(command: str, tmp_path: Path) -> None:
     for made in (tmp_path / "P").glob("*.mlirbc"):
         vt.open_artifact(made).requirements()
     assert not list((tmp_path / "P").glob(".vhlo-*.part"))
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="names of files are text")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["opt", "--stablehlo-legalize-to-vhlo"],
+        ["translate", "--serialize", "--target=1.0.0"],
+        ["inspect"],
+        ["check", "--target", "1.0.0"],
+        ["run", "-i", "[1, 2]"],
+        ["golden", "record", "suite", "-i", "[1, 2]"],
+        ["graph"],
+    ],
+    ids=lambda command: command[0],
+)
+@pytest.mark.parametrize(
+    "name", [b"\xff\xfe.mlir", b"n" * 250 + b".mlir", b"\x1b[31m\n.mlir"], ids=["no text", "long", "signs"]
+)
+def test_files_of_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], name: bytes) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = Path(os.fsdecode(name))
+    path.write_text("func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> { return %a : tensor<2xf32> }")
+    done = vhlo(*command, str(path))
+    assert b"Traceback" not in done.stderr
+    # A folder of a record is named as its program, with something before and after it.
+    assert done.returncode == (2 if command[0] == "golden" and len(name) == 255 else 0), done.stderr

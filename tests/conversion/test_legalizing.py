@@ -227,3 +227,38 @@ def test_a_function_of_vhlo_with_an_op_of_another_dialect_is_legalized() -> None
     } {arg_attrs = #vhlo.array_v1<[]>, res_attrs = #vhlo.array_v1<[]>, sym_visibility = #vhlo.string_v1<"">}"""
     (finding,) = vt.check(program, "1.0.0")
     assert (finding.op, finding.level) == ("arith.constant", "note")
+
+
+FUSION = """func.func @main(%x: tensor<2xf32>, %y: tensor<2xf32>) -> tensor<2xf32> {{
+  %0 = "mhlo.fusion"({0}) ({{
+    {1}
+  }}) : ({2}) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}}"""
+BOTH = "tensor<2xf32>, tensor<2xf32>"
+PRODUCT = """%1 = mhlo.multiply %x, %y : tensor<2xf32>
+    "mhlo.return"(%1) : (tensor<2xf32>) -> ()"""
+
+
+@pytest.mark.parametrize(("operands", "types"), [("%x, %y", BOTH), ("", "")], ids=["operands", "none"])
+def test_a_fusion_uses_values_from_outside(operands: str, types: str) -> None:
+    artifact = vt.serialize(FUSION.format(operands, PRODUCT, types))
+    (found,) = vt.run(artifact, [np.array([1, 2], np.float32), np.array([3, 4], np.float32)])
+    assert found.tolist() == [3, 8]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"^bb0(%a: tensor<2xf32>): {PRODUCT}",
+        f"^bb0(%a: tensor<2xf32>, %b: tensor<3xf32>): {PRODUCT}",
+        f'"mhlo.return"(%x, %y) : ({BOTH}) -> ()',
+        '"mhlo.return"() : () -> ()',
+        '%1 = mhlo.constant dense<1> : tensor<2xi32> "mhlo.return"(%1) : (tensor<2xi32>) -> ()',
+    ],
+    ids=["fewer arguments", "other arguments", "more results", "no results", "other results"],
+)
+def test_a_fusion_whose_body_does_not_fit_is_refused(body: str) -> None:
+    with pytest.raises(vt.UnsupportedFeatureError) as refused:
+        vt.serialize(FUSION.format("%x, %y", body, BOTH))
+    assert "mhlo.fusion" in {finding.op for finding in refused.value.findings}

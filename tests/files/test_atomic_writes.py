@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from vhlo_tools.files.atomic_writes import write_atomically
+from vhlo_tools import system
+from vhlo_tools.files.atomic_writes import opened_folder, write_atomically, write_in
 from vhlo_tools.files.mapping import map_file, slices
 
 pytestmark = pytest.mark.every_python
@@ -141,3 +142,29 @@ def test_a_large_range_of_a_file_is_copied(tmp_path: Path) -> None:
 def test_a_device_is_written_and_not_replaced() -> None:
     write_atomically(Path(os.devnull), [b"gone"], force=True)
     assert not Path(os.devnull).is_file()
+
+
+@pytest.mark.skipif(not system.FOLDER, reason="the system names no files in a folder that is open")
+def test_a_folder_that_is_opened_is_no_link(tmp_path: Path) -> None:
+    (tmp_path / "real/below").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("real")
+    for path in ("link", "link/below", "link/new"):
+        with pytest.raises(OSError, match="has become a link"), opened_folder(tmp_path / path, make=True):
+            pass
+    assert [each.name for each in (tmp_path / "real").iterdir()] == ["below"]
+    with opened_folder(tmp_path / "real/below") as folder:
+        (tmp_path / "real/below").rename(tmp_path / "moved")
+        (tmp_path / "real/below").symlink_to(tmp_path)
+        write_in(folder, "file", [b"bytes"], force=False)
+        with pytest.raises(FileExistsError):
+            write_in(folder, "file", [b"other"], force=False)
+    assert (tmp_path / "moved/file").read_bytes() == b"bytes"
+    assert not (tmp_path / "file").exists()
+
+
+def test_folders_that_were_made_in_vain_are_removed(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    for path in ("a/b/c", "mine/b", "mine"):
+        with pytest.raises(RuntimeError), opened_folder(tmp_path / path, make=True):
+            raise RuntimeError
+    assert [each.name for each in tmp_path.rglob("*")] == ["mine"]

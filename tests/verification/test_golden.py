@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 from support.corpus import EXAMPLES
+from support.vhlo_process import warm_python
 
 import vhlo_tools as vt
+from vhlo_tools import system
 from vhlo_tools.cli.main import main
 from vhlo_tools.verification import read_record
 
@@ -154,3 +158,45 @@ def test_what_is_no_record(tmp_path: Path, said: bytes, capsys: pytest.CaptureFi
     assert main(["golden", "check", str(tmp_path)]) == 2
     assert "golden.json" in capsys.readouterr().out
     assert main(["golden", "record", str(tmp_path), str(SAXPY), "--name", "../b"]) == 2
+
+
+FULL = """
+import resource, sys
+import vhlo_tools as vt
+from vhlo_tools import system
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+try:
+    vt.record_golden(sys.argv[1], sys.argv[2], name="saxpy")
+except OSError as error:
+    print(error.strerror)
+"""
+
+
+def test_a_full_disk_leaves_no_folder(tmp_path: Path) -> None:
+    """A limit on the size of files stands for the end of the disk."""
+    (tmp_path / "mine").mkdir()
+    for folder in ("mine", "suite/of/mine"):
+        result = warm_python().run(FULL, str(tmp_path / folder), str(SAXPY))
+        assert result.stdout == "File too large\n", result.stderr
+    assert [each.name for each in tmp_path.rglob("*")] == ["mine"]
+
+
+@pytest.mark.skipif(not system.FOLDER, reason="the system names no files in a folder that is open")
+@pytest.mark.parametrize("moment", ["mkdir", "rename"])
+def test_a_suite_that_becomes_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+    suite, outside = tmp_path / "suite", tmp_path / "outside"
+    for folder in (suite, outside):
+        vt.record_golden(folder, SAXPY, name="saxpy")
+    before = {each: each.stat().st_ino for each in outside.rglob("*")}
+    original = getattr(os, moment)
+
+    def swapped(*arguments: Any, **options: Any) -> None:
+        if not suite.is_symlink():
+            original(suite, tmp_path / "kept") if moment == "rename" else suite.rename(tmp_path / "kept")
+            suite.symlink_to(outside)
+        original(*arguments, **options)
+
+    monkeypatch.setattr(f"vhlo_tools.verification.golden.os.{moment}", swapped)
+    with contextlib.suppress(OSError):
+        vt.record_golden(suite, SAXPY, name="saxpy", force=True)
+    assert {each: each.stat().st_ino for each in outside.rglob("*")} == before

@@ -250,6 +250,9 @@ def opened_migration(
                 used.remove()
             raise
         except sqlite3.Error as error:
+            # Such as on a full disk.
+            if used.is_new and used.is_empty:
+                used.remove()
             raise MigrationError(
                 f"the journal {path} can no longer be written ({error}): every file is intact, and the same call "
                 f"resumes the migration once it can"

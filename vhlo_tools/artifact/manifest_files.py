@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Final, Literal, Union
 
 from vhlo_tools.artifact.artifact import Artifact
 from vhlo_tools.errors import ManifestError
-from vhlo_tools.files import MANIFEST_SUFFIX, SIGNATURE_SUFFIX, Url, is_path, place, read_bytes, write_atomically
+from vhlo_tools.files import (
+    MANIFEST_SUFFIX,
+    SIGNATURE_SUFFIX,
+    Url,
+    is_path,
+    kind_of_file,
+    place,
+    read_bytes,
+    write_atomically,
+)
 from vhlo_tools.findings import Finding
 from vhlo_tools.records import dataclass
 
@@ -35,7 +44,8 @@ def signature_place(path: str | PathLike[str]) -> Place:
 def find_manifest(path: str | PathLike[str]) -> Path | None:
     """Return the manifest beside a file, or beside a link or its target.
 
-    Behind URLs none is looked for: it would be another request for every object.
+    Behind URLs none is looked for: it would be another request for every object. ``ManifestError`` says that something
+    of its name is no file: a file of which nobody knows what it should be is not one without a manifest.
     """
     where = place(path)
     if isinstance(where, Url):
@@ -43,8 +53,15 @@ def find_manifest(path: str | PathLike[str]) -> Path | None:
     for each in (os.fspath(where), os.path.realpath(where)):
         found = each + MANIFEST_SUFFIX
         # As text: a store may have very many files.
-        if os.path.isfile(found):  # noqa: PTH113
-            return Path(found)
+        try:
+            kind = kind_of_file(os.stat(found).st_mode)  # noqa: PTH116
+        except OSError:
+            if not os.path.islink(found):  # noqa: PTH114
+                continue
+            kind = "a link that leads nowhere"
+        if kind is not None:
+            raise ManifestError(f"{found} is {kind}: expected a manifest, or nothing of this name; remove it")
+        return Path(found)
     return None
 
 
@@ -152,10 +169,10 @@ def require_manifest(
 
 def manifest_finding(path: str, digest: bytes | None) -> Finding | None:
     """Return the finding about a file that contradicts its manifest; without ``digest`` (SHA-256), the file is read."""
-    beside = find_manifest(path)
-    if beside is None:
-        return None
     try:
+        beside = find_manifest(path)
+        if beside is None:
+            return None
         expected = _loaded(beside)
         if digest is not None and expected.sha256 == digest.hex():
             return None

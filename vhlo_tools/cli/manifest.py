@@ -44,6 +44,7 @@ def write(source: str, force: bool) -> None:
     data, name = options.read_input(source, manifest=False)
     found = Manifest.of(data, made=Making("manifest write"))
     beside = manifest_place(source)
+    options.check_manifest_output(source, True, force=force)
     options.check_output(str(beside), force=force, binary=False)
     found.save(beside, force=force)
     echo(f"vhlo: {beside} describes {name}: {found.size} bytes, sha256 {found.sha256}", err=True)

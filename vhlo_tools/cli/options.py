@@ -387,10 +387,12 @@ def check_manifest_output(output: str, with_manifest: bool, *, force: bool) -> N
     if output == STANDARD:
         raise click.UsageError("a manifest is a file beside the output: give -o FILE for the output")
     beside = manifest_place(output)
-    if isinstance(beside, Url) or not beside.exists():
+    if isinstance(beside, Url):
         return
     if beside.is_dir():
         raise click.UsageError(f"{beside} is a folder: expected the place of a manifest")
+    if find_manifest(output) != beside:
+        return
     from vhlo_tools.files import MANIFEST_HEAD
 
     with beside.open("rb") as file:

@@ -45,8 +45,12 @@ def _after_token(rewriter: Rewriter) -> Sequence[Any]:
 
 
 def _fusion(rewriter: Rewriter) -> Sequence[Any]:
-    """A fusion only groups ops for code generation."""
-    return rewriter.body(rewriter.operands())
+    """A fusion only groups ops for code generation; a body without arguments uses the values outside."""
+    block = rewriter.op.regions[0].blocks[0]
+    *_, end = block.operations
+    if [value.type for value in end.operands] != [result.type for result in rewriter.op.results]:
+        raise MatchFailure("its body returns other types than its own")
+    return rewriter.body(rewriter.operands() if len(block.arguments) else [])
 
 
 def _bitcast(rewriter: Rewriter) -> Sequence[Any]:

@@ -341,11 +341,12 @@ class Rewriter:
 
     def body(self, values: Sequence[Any]) -> list[Any]:
         """Inlines the only block of the op."""
+        expected = [argument.type for argument in self.op.regions[0].blocks[0].arguments]
+        if expected != (given := [value.type for value in values]):
+            raise MatchFailure(f"its body takes {len(expected)} values of other types than the {len(given)} given")
         twin = self.op.operation.clone(ip=self._point)
         block = twin.regions[0].blocks[0]
         for argument, value in zip(block.arguments, values, strict=True):
-            if argument.type != value.type:
-                raise MatchFailure(f"{value.type} where {argument.type} is expected")
             argument.replace_all_uses_with(value)
         *body, end = block.operations
         for each in body:

@@ -9,10 +9,14 @@ if TYPE_CHECKING:
         MANIFEST_HEAD,
         MANIFEST_SUFFIX,
         SIGNATURE_SUFFIX,
+        Folder,
         joined,
+        opened_folder,
+        place_new,
         remove_manifest,
         write_atomically,
         write_chunks,
+        write_in,
     )
     from vhlo_tools.files.caches import NO_CACHE, DigestSet, cache_folder
     from vhlo_tools.files.connections import Listed, Stamp, Traffic, counted, forget_connections
@@ -34,7 +38,17 @@ if TYPE_CHECKING:
         read_signature,
         replace_modules,
     )
-    from vhlo_tools.files.mapping import Chunk, FileRange, View, digest_of, join, open_regular, slices, view
+    from vhlo_tools.files.mapping import (
+        Chunk,
+        FileRange,
+        View,
+        digest_of,
+        join,
+        kind_of_file,
+        open_regular,
+        slices,
+        view,
+    )
     from vhlo_tools.files.objects import (
         delete_object,
         glob_start,

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import weakref
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
+import aiohttp
 from adlfs import AzureBlobFileSystem
 from adlfs.utils import close_credential
 from azure.core import MatchConditions
+from azure.core.pipeline.transport import AioHttpTransport
 from azure.storage.blob import BlobBlock, ContentSettings
 from azure.storage.blob.aio import BlobServiceClient, ExponentialRetry
 from fsspec.asyn import sync
 
 from vhlo_tools.errors import StoreError
+from vhlo_tools.files.answers import BOUNDED, bounded
 from vhlo_tools.files.connections import (
     ANY,
     CLOSING,
@@ -26,6 +30,8 @@ from vhlo_tools.files.connections import (
     Stamp,
     as_error,
     count,
+    understood,
+    whole_size,
 )
 
 if TYPE_CHECKING:
@@ -36,8 +42,11 @@ _PAGE: Final = 1000
 _SIZES: Final = {"max_single_get_size": 1 << 30, "max_chunk_get_size": 1 << 30, "max_single_put_size": 1 << 30}
 #: A longer body goes as a block, for only those does the library send in pieces.
 _AT_ONCE: Final = 1 << 20
-_TIMES: Final = {"connection_timeout": 10, "read_timeout": 60}
+_TIMES: Final = {"connection_timeout": 10, "read_timeout": 60, "connection_data_block_size": 1 << 18}
 _TYPE: Final = "application/octet-stream"
+
+# It logs errors that it raises as well, which without logging would be printed.
+logging.getLogger("azure").addHandler(logging.NullHandler())
 
 
 class AzureStore:
@@ -62,8 +71,8 @@ class AzureStore:
         self._files, self._loop = files, files.loop
         options = {
             "retry_policy": ExponentialRetry(initial_backoff=1, increment_base=2, retry_total=5),
+            "transport": sync(files.loop, _transport),
             **_SIZES,
-            **_TIMES,
         }
         if files.connection_string is not None:
             self._client = BlobServiceClient.from_connection_string(files.connection_string, **options)
@@ -73,10 +82,12 @@ class AzureStore:
                 files.account_url + signature, credential=files.credential or files.account_key, **options
             )
 
+    @understood
     def stamp(self, url: Url) -> Stamp:
         count()
         return _stamp(self._run(url, lambda: self._blob(url).get_blob_properties()))
 
+    @understood
     def read(self, url: Url, start: int, size: int, token: str | None) -> tuple[bytes, Stamp]:
         condition = _conditions(Condition(token)) if token else {}
 
@@ -85,28 +96,35 @@ class AzureStore:
             return await found.readall(), found.properties
 
         try:
-            data, properties = self._run(url, read)
+            data, properties = self._run(url, read, wanted=size)
         except EmptyRangeError:
             return b"", self.stamp(url)
         count(read=len(data))
         # The size among the properties is that of the range.
-        properties.size = int(properties.content_range.rpartition("/")[2])
+        properties.size = whole_size(properties.content_range, start, data)
         return data, _stamp(properties)
 
     def pages(self, prefix: Url) -> Iterator[list[Listed]]:
         container = self._client.get_container_client(prefix.bucket)
         pages = container.list_blobs(name_starts_with=prefix.key or None, results_per_page=_PAGE).by_page()
 
+        while (page := self._page(prefix, pages)) is not None:
+            yield page
+
+    @understood
+    def _page(self, prefix: Url, pages: Any) -> list[Listed] | None:
         async def page() -> list[Any] | None:
             try:
                 return [each async for each in await anext(pages)]
             except StopAsyncIteration:
                 return None
 
-        while (found := self._run(prefix, page)) is not None:
-            count()
-            yield [Listed(prefix.with_key(each.name), _stamp(each)) for each in found]
+        if (found := self._run(prefix, page)) is None:
+            return None
+        count()
+        return [Listed(prefix.with_key(each.name), _stamp(each)) for each in found]
 
+    @understood
     def put(self, url: Url, data: bytes, condition: Condition, metadata: Mapping[str, str], old: Stamp | None) -> Stamp:
         """Large objects take several requests."""
         if len(data) > _AT_ONCE:
@@ -119,7 +137,7 @@ class AzureStore:
                 Body(data), length=len(data), overwrite=True, **_conditions(condition), **_properties(metadata, old)
             )
 
-        found = self._run(url, put)
+        found = self._run(url, put, sent=len(data))
         count(written=len(data))
         return Stamp(len(data), found["etag"], found.get("version_id"))
 
@@ -140,14 +158,17 @@ class AzureStore:
     def _blob(self, url: Url) -> Any:
         return self._client.get_blob_client(url.bucket, url.key)
 
-    def _run(self, url: Url, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        async def run() -> Any:
-            return await work()
-
+    def _run(self, url: Url, work: Callable[[], Coroutine[Any, Any, Any]], **sizes: int) -> Any:
         try:
-            return sync(self._loop, run)
+            return sync(self._loop, bounded, work, **sizes)
         except Exception as error:
             raise _as_error(error, url) from error
+
+
+async def _transport() -> AioHttpTransport:
+    # It decompresses what is compressed, which the library would do without a bound.
+    session = aiohttp.ClientSession(response_class=BOUNDED, cookie_jar=aiohttp.DummyCookieJar(), trust_env=True)
+    return AioHttpTransport(session=session, **_TIMES)
 
 
 class _Upload:
@@ -164,12 +185,15 @@ class _Upload:
     def add(self, part: bytes) -> None:
         name = uuid4().hex
         self._store._run(
-            self._url, lambda: self._store._blob(self._url).stage_block(name, Body(part), length=len(part))
+            self._url,
+            lambda: self._store._blob(self._url).stage_block(name, Body(part), length=len(part)),
+            sent=len(part),
         )
         count(written=len(part))
         self._size += len(part)
         self._blocks.append(BlobBlock(name))
 
+    @understood
     def finish(self) -> Stamp:
         count()
         found = self._store._run(

@@ -5,13 +5,15 @@ from __future__ import annotations
 import atexit
 import errno
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import field
+from functools import wraps
 from importlib import import_module
 from io import BytesIO
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from vhlo_tools.errors import MissingExtraError, StoreError
 from vhlo_tools.records import dataclass
@@ -78,6 +80,10 @@ class Body(BytesIO):
 
 # Protocol of stores, and descriptions of objects
 
+#: No store has longer objects.
+_LONGEST: Final = 1 << 48
+_NO_NAME: Final = re.compile("[\0\ud800-\udfff]")
+
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
@@ -90,6 +96,10 @@ class Stamp:
     #: Properties that a write keeps, as the library of the store takes them: media type, metadata.
     kept: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.size <= _LONGEST or not self.token:
+            raise ValueError(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Listed:
@@ -97,6 +107,11 @@ class Listed:
 
     url: Url
     stamp: Stamp
+
+    def __post_init__(self) -> None:
+        # No path has such a name either.
+        if _NO_NAME.search(self.url.key):
+            raise ValueError(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +208,40 @@ _WHO: Final[dict[StoreKind, str]] = {
     "memory": "",
 }
 
+_RANGE: Final = re.compile(r"bytes ([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18})")
+
+
+def whole_size(said: str | None, start: int, data: bytes) -> int:
+    """Return the size of an object of which a range came; ``said`` is what the answer says of it."""
+    if not start and (said is None or not data):
+        return len(data)
+    found = _RANGE.fullmatch(said or "")
+    if found is None or int(found[1]) != start:
+        raise ValueError(said)
+    return int(found[2])
+
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def understood(method: _Method) -> _Method:
+    """Make a typed error of what comes of answers in which something is missing, or is none of its kind."""
+
+    @wraps(method)
+    def call(self: Any, *arguments: Any) -> Any:
+        try:
+            return method(self, *arguments)
+        except VhloToolsError:
+            raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            url = arguments[0] if arguments and not isinstance(arguments[0], bytes) else self._url
+            raise StoreError(
+                f"{url}: the store sent an answer that no such store sends ({type(error).__name__}): check the endpoint"
+            ) from error
+
+    return call  # type: ignore[return-value]
+
+
 _MISSING: Final = frozenset({"NoSuchKey", "NoSuchVersion", "BlobNotFound", "FileNotFoundError", "ResourceNotFound"})
 #: The codes and statuses of conditions that do not hold.
 _CONDITIONS: Final = frozenset(
@@ -285,6 +334,12 @@ _REASONS: Final[tuple[tuple[str, str, tuple[int, ...]], ...]] = (
         "ClientPayloadError ResponseStreamingError IncompleteRead",
         (),
     ),
+    (
+        "the store sent more than was asked of it, as it may ignore ranges or decompress objects: check the endpoint",
+        "OversizeError",
+        (),
+    ),
+    ("the store leads from one address to the next: check the endpoint", "TooManyRedirects TooManyRedirectsError", ()),
     ("the store failed, in spite of repeating: try it again later", "InternalError ResponseParserError", (500, 502)),
     ("the store does not support this request", "NotImplemented", (501,)),
     (

@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from vhlo_tools.files.atomic_writes import MANIFEST_SUFFIX, SIGNATURE_SUFFIX
+from vhlo_tools.files.atomic_writes import MANIFEST_SUFFIX, SIGNATURE_SUFFIX, opened_folder
 from vhlo_tools.files.mapping import kind_of_file, map_file, open_regular, view
 from vhlo_tools.files.recognition import MAGIC, is_saved_model
 from vhlo_tools.files.urls import Url, is_url, place
@@ -86,7 +86,8 @@ def list_backups(folder: str, names: Iterable[str]) -> None:
     Called before the backups are made: a name without a file does no harm. Other processes may append too.
     """
     path = os.path.join(folder, BACKUPS)  # noqa: PTH118
-    handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _SAFELY, 0o666)
+    with opened_folder(folder) as at:
+        handle = os.open(at.at(BACKUPS), os.O_RDWR | os.O_APPEND | os.O_CREAT | _SAFELY, 0o666, dir_fd=at.handle)
     try:
         found = os.fstat(handle)
         if (kind := kind_of_file(found.st_mode)) is not None:

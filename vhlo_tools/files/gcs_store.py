@@ -13,7 +13,22 @@ from urllib.parse import quote
 from fsspec.asyn import sync
 from gcsfs.core import GCSFileSystem
 
-from vhlo_tools.files.connections import ANY, CLOSING, Body, EmptyRangeError, Failure, Listed, Stamp, as_error, count
+from vhlo_tools.documents import read_json
+from vhlo_tools.errors import StoreError
+from vhlo_tools.files.answers import BOUNDED, bounded
+from vhlo_tools.files.connections import (
+    ANY,
+    CLOSING,
+    Body,
+    EmptyRangeError,
+    Failure,
+    Listed,
+    Stamp,
+    as_error,
+    count,
+    understood,
+    whole_size,
+)
 
 if TYPE_CHECKING:
     from vhlo_tools.files.connections import Condition
@@ -29,6 +44,8 @@ _TYPE: Final = "application/octet-stream"
 _TIMEOUT: Final = 60
 #: Bodies in parts but for the last have a multiple of this size.
 _UNIT: Final = 1 << 18
+#: How often a part is sent of which the store takes less than all.
+_ROUNDS: Final = 100
 
 # gcsfs logs each error with a traceback that it raises as well, which without logging would be printed.
 logging.getLogger("gcsfs").addHandler(logging.NullHandler())
@@ -36,28 +53,39 @@ logging.getLogger("gcsfs").addHandler(logging.NullHandler())
 
 class GcsStore:
     def __init__(self, url: Url) -> None:
-        self._files = GCSFileSystem(use_listings_cache=False, skip_instance_cache=True, requests_timeout=_TIMEOUT)
+        self._files = GCSFileSystem(
+            use_listings_cache=False,
+            skip_instance_cache=True,
+            requests_timeout=_TIMEOUT,
+            session_kwargs={"response_class": BOUNDED},
+        )
 
     @property
     def is_conditional(self) -> bool | None:
         """Only Google's own service is known to honour the conditions of writes."""
         return True if self._files._location.endswith(".googleapis.com") else None
 
+    @understood
     def stamp(self, url: Url) -> Stamp:
         count()
-        return _stamp(json.loads(self._call("GET", self._object(url), url)[1]))
+        return _stamp(read_json(self._call("GET", self._object(url), url)[1]))
 
+    @understood
     def read(self, url: Url, start: int, size: int, token: str | None) -> tuple[bytes, Stamp]:
         condition = {"ifGenerationMatch": token} if token else {}
         # Without an encoding, a store that keeps an object compressed would decompress all of it.
         head = {"Range": f"bytes={start}-{start + size - 1}", "Accept-Encoding": "gzip"}
         address = f"{self._files._location}/download/storage/v1/{_path(url)}"
+
+        async def call() -> Any:
+            return await self._files._call("GET", address, headers=head, alt="media", **condition)
+
         try:
-            headers, data = self._call("GET", address, url, headers=head, alt="media", **condition)
+            headers, data = self._run(url, call, wanted=size)
         except EmptyRangeError:
             return b"", self.stamp(url)
         count(read=len(data))
-        _, _, whole = headers.get("Content-Range", "").rpartition("/")
+        whole = whole_size(headers.get("Content-Range"), start, data)
         generation = headers.get("X-Goog-Generation")
         if generation is None:
             # An emulator: the object may have been replaced between the two requests.
@@ -65,20 +93,24 @@ class GcsStore:
             if token not in (None, found.token):
                 raise as_error(Failure("gcs", 412, ""), url)
             return data, found
-        return data, Stamp(int(whole) if whole.isdecimal() else len(data), generation, generation)
+        return data, Stamp(whole, generation, generation)
 
     def pages(self, prefix: Url) -> Iterator[list[Listed]]:
-        more: dict[str, str] = {}
+        more: dict[str, str] | None = {}
+        while more is not None:
+            page, more = self._page(prefix, more)
+            yield page
+
+    @understood
+    def _page(self, prefix: Url, more: dict[str, str]) -> tuple[list[Listed], dict[str, str] | None]:
+        count()
         address = f"{self._files.base}b/{quote(prefix.bucket, safe='')}/o"
         asked = {"prefix": prefix.key, "maxResults": _PAGE, "fields": f"nextPageToken,items({_FIELDS})"}
-        while True:
-            count()
-            page = json.loads(self._call("GET", address, prefix, **asked, **more)[1])
-            yield [Listed(prefix.with_key(each["name"]), _stamp(each)) for each in page.get("items", ())]
-            if not page.get("nextPageToken"):
-                return
-            more = {"pageToken": page["nextPageToken"]}
+        page = read_json(self._call("GET", address, prefix, **asked, **more)[1])
+        found = [Listed(prefix.with_key(each["name"]), _stamp(each)) for each in page.get("items", ())]
+        return found, {"pageToken": page["nextPageToken"]} if page.get("nextPageToken") else None
 
+    @understood
     def put(self, url: Url, data: bytes, condition: Condition, metadata: Mapping[str, str], old: Stamp | None) -> Stamp:
         border = os.urandom(16).hex()
         described = json.dumps(_properties(url, metadata, old))
@@ -94,8 +126,9 @@ class GcsStore:
             **_conditions(condition),
         )
         count(written=len(data))
-        return _stamp(json.loads(answer))
+        return _stamp(read_json(answer))
 
+    @understood
     def upload(self, url: Url, condition: Condition, metadata: Mapping[str, str], old: Stamp | None) -> _Upload:
         count()
         headers, _ = self._call(
@@ -129,11 +162,12 @@ class GcsStore:
         async def call() -> Any:
             return await self._files._call(method, address, **arguments)
 
-        return self.run(url, call)  # type: ignore[no-any-return]
+        sent = len(arguments["data"].getbuffer()) if "data" in arguments else 0
+        return self._run(url, call, sent=sent)  # type: ignore[no-any-return]
 
-    def run(self, url: Url, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    def _run(self, url: Url, work: Callable[[], Coroutine[Any, Any, Any]], **sizes: int) -> Any:
         try:
-            return sync(self._files.loop, work)
+            return sync(self._files.loop, bounded, work, **sizes)
         except Exception as error:
             raise _as_error(error, url) from error
 
@@ -146,6 +180,7 @@ class _Upload:
         self._waiting = b""
         self._size = 0
 
+    @understood
     def add(self, part: bytes) -> None:
         whole = self._waiting + part
         # The last part is sent with the end.
@@ -154,15 +189,16 @@ class _Upload:
         if cut:
             self._send(whole[:cut], "*")
 
+    @understood
     def finish(self) -> Stamp:
-        return _stamp(json.loads(self._send(self._waiting, str(self._size + len(self._waiting)))))
+        return _stamp(read_json(self._send(self._waiting, str(self._size + len(self._waiting)))))
 
     def abort(self) -> None:
         count()
         self._store._call("DELETE", self._address, self._url)
 
     def _send(self, data: bytes, total: str) -> bytes:
-        while True:
+        for _ in range(_ROUNDS):
             last = f"{self._size}-{self._size + len(data) - 1}" if data else "*"
             head = {"Content-Range": f"bytes {last}/{total}", "Content-Type": _TYPE}
             headers, answer = self._store._call("PUT", self._address, self._url, headers=head, data=Body(data))
@@ -172,10 +208,13 @@ class _Upload:
             # The store may have taken less than it was sent.
             _, _, end = headers.get("Range", "").rpartition("-")
             taken = int(end) + 1 - self._size if end.isdecimal() else 0
+            if not 0 <= taken <= len(data):
+                raise ValueError(taken)
             self._size += taken
             data = data[taken:]
             if not data and total == "*":
                 return b""
+        raise StoreError(f"{self._url}: the store does not take all of it, in spite of repeating: try it again later")
 
 
 def _path(url: Url) -> str:
@@ -204,8 +243,9 @@ def _conditions(condition: Condition) -> dict[str, str]:
 
 
 def _as_error(error: Exception, url: Url) -> Exception:
-    status = getattr(error, "code", None)
-    status = int(str(status)) if str(status).isdecimal() else getattr(error, "status", None)
+    # Errors of aiohttp have a status, and warn of their code.
+    status = error.status if hasattr(error, "status") else getattr(error, "code", None)
+    status = int(str(status)) if str(status).isdecimal() else None
     # gcsfs has no class of its own for this.
     code = "Forbidden" if str(error).startswith("Forbidden") else type(error).__name__
     return as_error(Failure("gcs", status, code if code != "HttpError" else ""), url)

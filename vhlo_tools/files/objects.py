@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 import re
+import time
 from bisect import bisect_right, insort
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -50,6 +51,8 @@ def read_object(url: Url, *, head: int = _HEAD) -> tuple[bytes | FileRange, Stam
     data, stamp = store.read(url.as_object(), 0, head, None)
     if len(data) == stamp.size:
         return data, stamp
+    if data:
+        _require_all(str(url), data, 0, min(head, stamp.size))
     return FileRange(RemoteObject(store, url, stamp, data), 0, stamp.size), stamp
 
 
@@ -149,12 +152,16 @@ class RemoteObject:
             raise ObjectChangedError(
                 f"{self.name} was replaced or deleted while it was read: read it again once nobody writes it"
             ) from None
-        if len(found) != size:
-            raise MalformedArtifactError(
-                f"{self.name}: the store sent {len(found)} bytes of {size}; it may decompress objects as it sends them",
-                offset=start,
-            )
+        _require_all(self.name, found, start, size)
         return found
+
+
+def _require_all(name: str, found: bytes, start: int, size: int) -> None:
+    if len(found) != size:
+        raise MalformedArtifactError(
+            f"{name}: the store sent {len(found)} bytes of {size}; it may decompress objects as it sends them",
+            offset=start,
+        )
 
 
 def _cut(piece: bytes, size: int) -> Iterator[memoryview]:
@@ -327,11 +334,31 @@ def _honours(store: Store, url: Url) -> bool:
 _MAGIC: Final = re.compile(r"[*?\[]")
 
 
+#: The pages of a listing, of a thousand objects each, and the seconds that one waits for all of them.
+_PAGES: Final = 10_000
+_LISTING: Final = 3600
+
+
 def objects_under(prefix: Url) -> Iterator[list[Listed]]:
     """Yield objects page by page, as the store lists them at that moment; folder markers are left out."""
-    for page in store_of(prefix).pages(prefix):
+    before: list[Listed] = []
+    waited = 0.0
+    pages = store_of(prefix).pages(prefix)
+    for _ in range(_PAGES):
+        asked = time.monotonic()
+        if (page := next(pages, None)) is None:
+            return
+        waited += time.monotonic() - asked
+        if waited > _LISTING:
+            raise StoreError(f"{prefix}: the store has listed objects for an hour: name folders of it")
+        if page and page == before:
+            raise StoreError(f"{prefix}: the store lists the same objects again and again: check the endpoint")
+        if not all(each.url.key.startswith(prefix.key) for each in page):
+            raise StoreError(f"{prefix}: the store lists objects whose keys do not begin so: check the endpoint")
         # Consoles write an empty object for a folder.
         yield [each for each in page if not each.url.is_prefix]
+        before = page
+    raise StoreError(f"{prefix}: there are more than {_PAGES:,} pages of objects: name folders of it")
 
 
 def is_glob(url: Url) -> bool:

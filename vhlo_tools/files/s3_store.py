@@ -8,19 +8,55 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final
 
+import aiohttp
 import s3fs
+from aiobotocore.httpsession import AIOHTTPSession
+from botocore.httpsession import HTTPClientError
 from botocore.parsers import ResponseParserError
 from fsspec.asyn import sync
 from fsspec.config import conf
 
-from vhlo_tools.files.connections import ANY, CLOSING, EmptyRangeError, Failure, Listed, Stamp, as_error, count
+from vhlo_tools.files.answers import OversizeError, bound, bounded
+from vhlo_tools.files.connections import (
+    ANY,
+    CLOSING,
+    EmptyRangeError,
+    Failure,
+    Listed,
+    Stamp,
+    as_error,
+    count,
+    understood,
+    whole_size,
+)
 
 if TYPE_CHECKING:
     from vhlo_tools.files.connections import Condition
     from vhlo_tools.files.urls import Url
 
+
+class _Session(AIOHTTPSession):  # type: ignore[misc]
+    """Requests of which no answer is longer than what was asked for."""
+
+    async def send(self, request: Any) -> Any:
+        is_read, request.stream_output = not request.stream_output, True
+        response = await super().send(request)
+        bound(response.raw, is_object=not is_read)
+        if is_read:
+            try:
+                await response.content
+            except (aiohttp.ClientError, TimeoutError) as error:
+                raise HTTPClientError(error=error) from error
+        return response
+
+
 #: Retries with backoff of what is transient, by botocore, and the seconds that one try may take.
-_CONFIG: Final = {"retries": {"mode": "standard", "total_max_attempts": 6}, "connect_timeout": 10, "read_timeout": 60}
+_CONFIG: Final = {
+    "retries": {"mode": "standard", "total_max_attempts": 6},
+    "connect_timeout": 10,
+    "read_timeout": 60,
+    "http_session_cls": _Session,
+}
 #: The seconds before each new request for what botocore does not repeat: a body that broke off, and an answer that
 #: cannot be parsed, as some stores send when they are busy.
 _PAUSES: Final = (0.4, 0.8, 1.6)
@@ -47,6 +83,7 @@ class S3Store:
         self._files.connect()
         return True if self._files.s3.meta.endpoint_url.endswith(".amazonaws.com") else None
 
+    @understood
     def stamp(self, url: Url) -> Stamp:
         try:
             found = self._call("head_object", url)
@@ -56,6 +93,7 @@ class S3Store:
             found["Body"].close()
         return _stamp(found, found["ContentLength"])
 
+    @understood
     def read(self, url: Url, start: int, size: int, token: str | None) -> tuple[bytes, Stamp]:
         condition = {"IfMatch": token} if token else {}
 
@@ -67,40 +105,44 @@ class S3Store:
                 try:
                     async with found["Body"] as body:
                         return found, await body.read()
-                except Exception:
-                    if pause is None:
+                except Exception as error:
+                    if pause is None or isinstance(error, OversizeError):
                         raise
                     await asyncio.sleep(pause)
             raise AssertionError
 
         try:
-            found, data = self._run(url, read)
+            found, data = self._run(url, read, wanted=size)
         except EmptyRangeError:
             return b"", self.stamp(url)
         count(read=len(data))
-        _, _, whole = found.get("ContentRange", "").rpartition("/")
-        return data, _stamp(found, int(whole) if whole.isdecimal() else len(data))
+        return data, _stamp(found, whole_size(found.get("ContentRange"), start, data))
 
     def pages(self, prefix: Url) -> Iterator[list[Listed]]:
-        more: dict[str, str] = {}
-        while True:
-            page = self._call("list_objects_v2", prefix, key=None, Prefix=prefix.key, MaxKeys=_PAGE, **more)
-            yield [
-                Listed(
-                    prefix.with_key(each["Key"]),
-                    Stamp(each["Size"], each["ETag"], modified=each["LastModified"].timestamp()),
-                )
-                for each in page.get("Contents", ())
-            ]
-            if not page.get("IsTruncated"):
-                return
-            more = {"ContinuationToken": page["NextContinuationToken"]}
+        more: dict[str, str] | None = {}
+        while more is not None:
+            page, more = self._page(prefix, more)
+            yield page
 
+    @understood
+    def _page(self, prefix: Url, more: dict[str, str]) -> tuple[list[Listed], dict[str, str] | None]:
+        page = self._call("list_objects_v2", prefix, key=None, Prefix=prefix.key, MaxKeys=_PAGE, **more)
+        found = [
+            Listed(
+                prefix.with_key(each["Key"]),
+                Stamp(each["Size"], each["ETag"], modified=each["LastModified"].timestamp()),
+            )
+            for each in page.get("Contents", ())
+        ]
+        return found, {"ContinuationToken": page["NextContinuationToken"]} if page.get("IsTruncated") else None
+
+    @understood
     def put(self, url: Url, data: bytes, condition: Condition, metadata: Mapping[str, str], old: Stamp | None) -> Stamp:
         found = self._call("put_object", url, Body=data, **_conditions(condition), **_properties(metadata, old))
         count(written=len(data))
         return Stamp(len(data), found["ETag"], found.get("VersionId"))
 
+    @understood
     def upload(self, url: Url, condition: Condition, metadata: Mapping[str, str], old: Stamp | None) -> _Upload:
         found = self._call("create_multipart_upload", url, **_properties(metadata, old))
         return _Upload(self, url, condition, found["UploadId"])
@@ -120,7 +162,7 @@ class S3Store:
 
         if "Body" not in arguments:
             count()
-        return self._run(url, call)
+        return self._run(url, call, sent=len(arguments.get("Body", b"")))
 
     async def _request(self, method: str, **arguments: Any) -> Any:
         for pause in (*_PAUSES, None):
@@ -132,16 +174,19 @@ class S3Store:
                 await asyncio.sleep(pause)
         raise AssertionError
 
-    def _run(self, url: Url, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    def _run(self, url: Url, work: Callable[[], Coroutine[Any, Any, Any]], **sizes: int) -> Any:
         try:
-            return sync(self._files.loop, work)
+            return sync(self._files.loop, bounded, work, **sizes)
         except Exception as error:
             raise _as_error(error, url) from error
 
     def begin(self, url: Url, method: str, **arguments: Any) -> Future[Any]:
         """Begin a request, and return the future of its answer."""
-        work = self._request(method, Bucket=url.bucket, Key=url.key, **arguments)
-        return asyncio.run_coroutine_threadsafe(work, self._files.loop)
+
+        async def call() -> Any:
+            return await self._request(method, Bucket=url.bucket, Key=url.key, **arguments)
+
+        return asyncio.run_coroutine_threadsafe(bounded(call, sent=len(arguments["Body"])), self._files.loop)
 
 
 class _Upload:
@@ -159,6 +204,7 @@ class _Upload:
         begun = self._store.begin(self._url, "upload_part", PartNumber=self._number, Body=part, **self._named)
         self._under_way.append((self._number, len(part), begun))
 
+    @understood
     def finish(self) -> Stamp:
         while self._under_way:
             self._await_one()
@@ -177,6 +223,7 @@ class _Upload:
         self._under_way.clear()
         self._store._call("abort_multipart_upload", self._url, **self._named)
 
+    @understood
     def _await_one(self) -> None:
         number, size, begun = self._under_way.popleft()
         try:

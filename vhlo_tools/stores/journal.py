@@ -103,10 +103,15 @@ def discard_unusable(path: str) -> None:
         if not is_own or getattr(error, "sqlite_errorname", "") in _IN_USE:
             raise MigrationError(unusable(path, error)) from error
     try:
-        for each in (file, Path(f"{path}-wal"), Path(f"{path}-shm"), Path(f"{path}-journal")):
-            each.unlink(missing_ok=True)
+        _remove(path)
     except OSError as error:
         raise MigrationError(f"the journal {path} cannot be discarded: {error.strerror or error}") from error
+
+
+def _remove(path: str) -> None:
+    # The write-ahead log after the database.
+    for ending in ("", "-wal", "-shm", "-journal"):
+        Path(path + ending).unlink(missing_ok=True)
 
 
 # The header of a file of SQLite, and the place of the application in it.
@@ -232,8 +237,13 @@ class Journal:
             raise
 
     def _open(self, path: str | None, settings: MigrationSettings, *, restart: bool) -> None:
+        if path is not None and Path(path).name == NAME and Path(path).is_symlink():
+            raise MigrationError(
+                f"{path} is a link, which no migration makes: remove it; --journal FILE (journal=) uses another file"
+            )
         if restart and path is not None:
             discard_unusable(path)
+        self.is_new: bool = path is not None and not os.path.lexists(path)
         try:
             self._database = sqlite3.connect(path or "", timeout=0, isolation_level="IMMEDIATE")
         except sqlite3.Error as error:
@@ -246,6 +256,9 @@ class Journal:
             self._begin(settings)
         except BaseException as error:
             self._database.close()
+            if self.is_new and getattr(error, "sqlite_errorname", "") not in _IN_USE:
+                # Such as on a full disk, which leaves an empty file.
+                _remove(str(path))
             if isinstance(error, sqlite3.Error):
                 raise MigrationError(unusable(path, error)) from error
             if isinstance(error, ValueError | LookupError | TypeError):
@@ -310,9 +323,8 @@ class Journal:
 
     def remove(self) -> None:
         if self.path is not None:
-            # While the lock is held; the write-ahead log after the database.
-            Path(self.path).unlink(missing_ok=True)
-            Path(f"{self.path}-wal").unlink(missing_ok=True)
+            # While the lock is held.
+            _remove(self.path)
         self.close()
 
     def conclude(self) -> None:

@@ -8,18 +8,29 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
-from typing import Final
+from functools import partial
+from typing import IO, Final
 
-from vhlo_tools.files import BACKUPS, MANIFEST_SUFFIX, is_url, list_backups, remove_manifest, write_atomically
+from vhlo_tools.files import (
+    BACKUPS,
+    MANIFEST_SUFFIX,
+    Folder,
+    is_url,
+    list_backups,
+    opened_folder,
+    place_new,
+    remove_manifest,
+    write_in,
+)
 from vhlo_tools.stores.journal import Journal, Task
 from vhlo_tools.stores.members import Stamp, hash_at
-from vhlo_tools.stores.migration_files import found_at, remove_forsaken, remove_parts
+from vhlo_tools.stores.migration_files import found_at, remove_forsaken, remove_in, remove_parts
 from vhlo_tools.stores.migration_records import MigrationRecord, Status
 from vhlo_tools.stores.migration_settings import MigrationSettings, Tools
 from vhlo_tools.stores.migration_work import CHANGED, PreparedFile, Work, backup_reason
 from vhlo_tools.stores.scheduling import chunked, in_batches, map_unordered
 from vhlo_tools.stores.workers import Workers
+from vhlo_tools.system import keep_permissions
 
 _FOUND_AT_ONCE: Final = 512
 
@@ -142,11 +153,12 @@ class Migration:
             reason = f"the file cannot be replaced by the result: {error.strerror or error}"
             refused = replace(record, status="failed", reason=reason, backup=None)
         if refused is not None or record.output:
-            with suppress(OSError):
-                os.unlink(part)  # noqa: PTH108
+            remove_in(*os.path.split(part))
         if refused is None and prepared.manifest is not None:
             try:
-                write_atomically(Path(task.found.destination + MANIFEST_SUFFIX), [prepared.manifest], force=True)
+                where, name = os.path.split(task.found.destination)
+                with opened_folder(where) as folder:
+                    write_in(folder, name + MANIFEST_SUFFIX, [prepared.manifest], force=True)
             except OSError as error:
                 reason = f"its manifest cannot be written, and it has none: {error.strerror or error}"
                 return replace(record, reason=reason)
@@ -157,17 +169,20 @@ class Migration:
         found = task.found
         if Stamp.of(found.source) != found.stamp:
             return replace(record, status="changed", reason=CHANGED, backup=None)
-        if record.backup:
-            if reason := backup_reason(found.destination, record.backup):
-                return replace(record, status="blocked", reason=reason, backup=None)
-            _keep(found.destination, record.backup)
-        # It describes the old file.
-        remove_manifest(Path(found.destination))
-        if record.output and not self._settings.force:
-            # Fails if another file has been created there in the meantime.
-            os.link(part, found.destination)
-        else:
-            os.replace(part, found.destination)  # noqa: PTH105 - a Path takes longer than the system
+        where, name = os.path.split(found.destination)
+        part = os.path.basename(part)  # noqa: PTH119
+        with opened_folder(where) as folder:
+            if record.backup:
+                if reason := backup_reason(found.destination, record.backup):
+                    return replace(record, status="blocked", reason=reason, backup=None)
+                _keep(folder, name, os.path.basename(record.backup))  # noqa: PTH119
+            # It describes the old file.
+            remove_manifest(folder, name)
+            if record.output and not self._settings.force:
+                # Fails if another file has been created there in the meantime.
+                place_new(folder, folder.at(part), name)
+            else:
+                os.replace(folder.at(part), folder.at(name), src_dir_fd=folder.handle, dst_dir_fd=folder.handle)
         return None
 
     def _settled(self, task: Task, record: MigrationRecord) -> list[MigrationRecord]:
@@ -225,28 +240,36 @@ def _with_backups_listed(batch: list[tuple[Task, PreparedFile]]) -> list[tuple[T
         if reason is None or each.part is None:
             result.append((task, each))
             continue
-        with suppress(OSError):
-            Path(each.part).unlink()
+        remove_in(*os.path.split(each.part))
         result.append((task, PreparedFile(replace(each.record, status="failed", reason=reason, backup=None))))
     return result
 
 
-def _keep(path: str, backup: str) -> None:
+def _keep(folder: Folder, name: str, backup: str) -> None:
     """Keep a file under another name as well; as a copy if hard links are not supported."""
-    if os.path.lexists(backup):
-        return  # created by a run that was killed
+    at = folder.handle
     try:
-        os.link(path, backup)
+        os.link(folder.at(name), folder.at(backup), src_dir_fd=at, dst_dir_fd=at)
+    except FileExistsError:
+        return  # created by a run that was killed
     except OSError:
         # A name that is no program's, and that a later run removes if this one is killed.
-        part = str(Path(backup).with_name(f".vhlo-{secrets.token_hex(4)}-0-0.part"))
-        shutil.copy2(path, part)
-        Path(part).replace(backup)
+        part = f".vhlo-{secrets.token_hex(4)}-0-0.part"
+        with _opened_in(folder, name, "rb") as old, _opened_in(folder, part, "xb") as new:
+            shutil.copyfileobj(old, new)
+            status = os.fstat(old.fileno())
+            keep_permissions(new.fileno(), status.st_mode & 0o7777)
+        os.utime(folder.at(part), ns=(status.st_atime_ns, status.st_mtime_ns), dir_fd=at)
+        os.replace(folder.at(part), folder.at(backup), src_dir_fd=at, dst_dir_fd=at)
+
+
+def _opened_in(folder: Folder, name: str, mode: str) -> IO[bytes]:
+    return open(folder.at(name), mode, opener=partial(os.open, mode=0o600, dir_fd=folder.handle))
 
 
 def _sync(folder: str) -> None:
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
+    with suppress(OSError), opened_folder(folder) as at:
+        handle = os.open(at.at(os.curdir), os.O_RDONLY, dir_fd=at.handle)
         try:
             os.fsync(handle)
         finally:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final, Self
 
 from vhlo_tools.errors import MigrationError
-from vhlo_tools.files import SET_ASIDE, Kind, Url, objects_at, place
+from vhlo_tools.files import SET_ASIDE, Kind, Url, objects_at, opened_folder, place
 from vhlo_tools.records import dataclass
 from vhlo_tools.stores.members import (
     RESULT_SUFFIX,
@@ -88,7 +88,7 @@ def remove_parts(folder: str, key: str, run: int, numbers: Container[int] | None
     """Remove temporary files of a migration from runs up to ``run``; by default those of all files."""
     for entry, of, in_run, file in _parts_in(folder):
         if of == key and in_run <= run and (numbers is None or file in numbers):
-            _remove(entry)
+            remove_in(folder, entry.name)
 
 
 def remove_forsaken(folder: str, key: str, run: int) -> None:
@@ -98,7 +98,7 @@ def remove_forsaken(folder: str, key: str, run: int) -> None:
     """
     for entry, of, in_run, _ in _parts_in(folder):
         if (in_run < run) if of == key else _is_old(entry):
-            _remove(entry)
+            remove_in(folder, entry.name)
 
 
 def _parts_in(folder: str) -> Iterator[tuple[os.DirEntry[str], str, int, int]]:
@@ -116,9 +116,10 @@ def _is_old(entry: os.DirEntry[str]) -> bool:
     return False
 
 
-def _remove(entry: os.DirEntry[str]) -> None:
-    with suppress(OSError):
-        os.unlink(entry.path)  # noqa: PTH108
+def remove_in(folder: str, name: str) -> None:
+    """Remove a file if it is there, and nothing outside of the folder."""
+    with suppress(OSError), opened_folder(folder) as at:
+        os.unlink(at.at(name), dir_fd=at.handle)
 
 
 # Files of a migration, and the destinations of their results

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 from vhlo_tools.artifact import Artifact, JaxContainer
+from vhlo_tools.errors import MigrationError
 from vhlo_tools.files import Buffer, Kind, is_url, plain_path
 from vhlo_tools.findings import Finding
 from vhlo_tools.records import dataclass
@@ -48,6 +49,8 @@ class MigrationSettings:
     def __post_init__(self) -> None:
         # The URL of a file is its path.
         object.__setattr__(self, "paths", tuple(map(plain_path, self.paths)))
+        if self.backup and Path(self.backup).name != self.backup:
+            raise MigrationError(f"{self.backup!r} is not a suffix of a name: expected one like .orig")
         if self.output_dir is not None:
             object.__setattr__(self, "output_dir", plain_path(self.output_dir))
 

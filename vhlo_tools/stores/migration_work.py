@@ -37,11 +37,13 @@ from vhlo_tools.errors import (
 from vhlo_tools.files import (
     Buffer,
     Chunk,
+    Folder,
     Kind,
     is_saved_model,
     is_url,
     join,
     joined,
+    opened_folder,
     read_bytes,
     recognise,
     slices,
@@ -279,12 +281,10 @@ class Work:
             return PreparedFile(record)
         part = part_path(found.destination, self.key, self.run, task.number)
         try:
-            if beside:
-                Path(part).parent.mkdir(parents=True, exist_ok=True)
-            _write(part, chunks, None if is_url(found.source) else os.stat(found.source))  # noqa: PTH116
+            with opened_folder(os.path.dirname(part), make=beside) as folder:  # noqa: PTH120
+                like = None if is_url(found.source) else os.stat(found.source)  # noqa: PTH116
+                _write(folder, os.path.basename(part), chunks, like)  # noqa: PTH119
         except OSError as error:
-            with suppress(OSError):
-                os.unlink(part)  # noqa: PTH108
             reason = f"the result cannot be written: {error.strerror or error}"
             return PreparedFile(replace(record, status="failed", reason=reason, backup=None))
         return PreparedFile(record, part, manifest=self._manifest(found.source, record, chunks))
@@ -362,9 +362,10 @@ def _digest(chunks: Iterable[Chunk]) -> str:
     return found.hexdigest()
 
 
-def _write(part: str, chunks: _Chunks, like: os.stat_result | None) -> None:
-    """Write a new file with the permissions and, if permitted, the owner of ``like``."""
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, 0o600 if like else 0o666)
+def _write(folder: Folder, name: str, chunks: _Chunks, like: os.stat_result | None) -> None:
+    """Write a new file with the permissions and, if permitted, the owner of ``like``; on an error there is none."""
+    mode = 0o600 if like else 0o666
+    handle = os.open(folder.at(name), os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, mode, dir_fd=folder.handle)
     try:
         write_chunks(handle, chunks)
         if like is not None:
@@ -374,6 +375,10 @@ def _write(part: str, chunks: _Chunks, like: os.stat_result | None) -> None:
             keep_permissions(handle, like.st_mode & 0o7777)
         # Otherwise a power failure could destroy both the old and the new file.
         os.fsync(handle)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(folder.at(name), dir_fd=folder.handle)
+        raise
     finally:
         os.close(handle)
 

@@ -44,9 +44,11 @@ class SourceText:
 
 def read_source(path: str, stdin: BinaryIO) -> SourceText:
     try:
-        return (
-            SourceText("<stdin>", stdin.read()) if path == STANDARD else SourceText(path, Path(path).read_bytes(), path)
-        )
+        if path == STANDARD:
+            return SourceText("<stdin>", stdin.read())
+        # MLIR takes no other names.
+        name = path.encode(errors="replace").decode()
+        return SourceText(name, Path(path).read_bytes(), path if name == path else None)
     except OSError as error:
         raise UsageError(f"cannot open input file '{path}': {error.strerror}") from error
 

@@ -8,8 +8,8 @@ import json
 import math
 import os
 import re
+import secrets
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, fields
 from functools import partial
@@ -22,8 +22,9 @@ from vhlo_tools.artifact import Artifact
 from vhlo_tools.documents import read_json
 from vhlo_tools.errors import GoldenError
 from vhlo_tools.execution import as_saved
-from vhlo_tools.files import open_regular
+from vhlo_tools.files import Folder, open_regular, opened_folder
 from vhlo_tools.records import dataclass
+from vhlo_tools.system import BINARY
 from vhlo_tools.verification.comparison import Comparison, Tolerance
 from vhlo_tools.verification.rounds import compare_outputs
 from vhlo_tools.version import VhloToolsError
@@ -273,29 +274,37 @@ def write_record(
     """The write is atomic; ``force`` replaces an existing record, but no other folder."""
     if folder.exists() and not (force and (folder / MANIFEST).is_file()):
         raise FileExistsError(17, "a record with this name exists: give another --name, or --force", str(folder))
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    # A temporary folder beside it, which is renamed when it is complete.
-    made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    try:
-        data = bytes(artifact)
-        (made / ARTIFACT).write_bytes(data)
-        stored = (tuple(_store(made, "input", inputs)), tuple(_store(made, "output", outputs)))
-        digest = hashlib.sha256(data).hexdigest()
-        record = Record(folder, digest, str(artifact.version), *stored, engine, library, tolerance)
-        said = asdict(record)
-        del said["folder"]
-        (made / MANIFEST).write_text(f"{json.dumps({'format': FORMAT, **said}, indent=2)}\n")
-        made.chmod(0o755)
-        if folder.exists():
-            shutil.rmtree(folder)
-        made.rename(folder)
-    except BaseException:
-        shutil.rmtree(made, ignore_errors=True)
-        raise
+    suite = os.path.realpath(folder.parent)
+    with opened_folder(suite, make=True) as beside:
+        # A temporary folder beside it, which is renamed when it is complete.
+        name = f".{folder.name}.{secrets.token_hex(4)}"
+        try:
+            os.mkdir(beside.at(name), 0o755, dir_fd=beside.handle)
+            with opened_folder(os.path.join(suite, name)) as at:  # noqa: PTH118
+                data = bytes(artifact)
+                _write(at, ARTIFACT, data)
+                stored = (tuple(_store(at, "input", inputs)), tuple(_store(at, "output", outputs)))
+                digest = hashlib.sha256(data).hexdigest()
+                record = Record(folder, digest, str(artifact.version), *stored, engine, library, tolerance)
+                said = asdict(record)
+                del said["folder"]
+                _write(at, MANIFEST, f"{json.dumps({'format': FORMAT, **said}, indent=2)}\n".encode())
+            if folder.exists():
+                shutil.rmtree(beside.at(folder.name), dir_fd=beside.handle)
+            os.rename(beside.at(name), beside.at(folder.name), src_dir_fd=beside.handle, dst_dir_fd=beside.handle)
+        except BaseException:
+            shutil.rmtree(beside.at(name), ignore_errors=True, dir_fd=beside.handle)
+            raise
     return record
 
 
-def _store(folder: Path, what: str, values: Sequence[Any], place: str = "") -> Iterator[StoredArray]:
+def _write(folder: Folder, name: str, data: bytes) -> None:
+    made = os.open(folder.at(name), os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, 0o666, dir_fd=folder.handle)
+    with os.fdopen(made, "wb") as file:
+        file.write(data)
+
+
+def _store(folder: Folder, what: str, values: Sequence[Any], place: str = "") -> Iterator[StoredArray]:
     for number, value in enumerate(values):
         here = f"{place}{number}"
         if isinstance(value, tuple | list):
@@ -307,7 +316,7 @@ def _store(folder: Path, what: str, values: Sequence[Any], place: str = "") -> I
             file = io.BytesIO()
             np.save(file, as_saved(array))
             name = f"{what}.{here}.npy"
-            (folder / name).write_bytes(file.getvalue())
+            _write(folder, name, file.getvalue())
             yield StoredArray(here, name, str(array.dtype), hashlib.sha256(file.getvalue()).hexdigest())
 
 

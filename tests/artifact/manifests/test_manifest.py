@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import pickle
+import socket
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +28,7 @@ from vhlo_tools.artifact import (
     write_with_manifest,
 )
 from vhlo_tools.artifact.manifest import LARGE, MOST_CONSTANTS
+from vhlo_tools.cli.main import main
 from vhlo_tools.files import place
 
 PROGRAM = """
@@ -304,17 +308,15 @@ def test_an_interrupted_write_leaves_no_wrong_manifest(
     write_with_manifest(path, artifact.chunks, Manifest.of(artifact))
     other = vt.serialize(PROGRAM, "1.8.0")
     states = []
-    replaced = Path.replace
+    replaced = os.replace
 
-    def replace(self: Path, target: Path) -> Path:
+    def replace(*arguments: Any, **options: Any) -> None:
         # Before and after each step at which a reader sees a change.
-        for _ in range(2):
-            states.append(check_manifest(path.read_bytes(), path).state)
-            if self.exists():
-                replaced(self, target)
-        return target
+        states.append(check_manifest(path.read_bytes(), path).state)
+        replaced(*arguments, **options)
+        states.append(check_manifest(path.read_bytes(), path).state)
 
-    monkeypatch.setattr(Path, "replace", replace)
+    monkeypatch.setattr(os, "replace", replace)
     write_with_manifest(path, other.chunks, Manifest.of(other), force=True)
     assert states == ["none", "none", "none", "matches"]
 
@@ -330,3 +332,39 @@ def test_an_error_with_differences_crosses_processes() -> None:
     error = vt.ManifestError("it differs", ["size: expected 1, found 2"])
     again = pickle.loads(pickle.dumps(error))
     assert (str(again), again.differences) == ("it differs\n  size: expected 1, found 2", error.differences)
+
+
+def _socket(path: Path) -> None:
+    with contextlib.chdir(path.parent), socket.socket(socket.AF_UNIX) as made:
+        made.bind(path.name)
+
+
+#: What has the name of a manifest, and is none.
+NO_FILES: dict[str, Callable[[Path], object]] = {
+    "FIFO": lambda path: os.mkfifo(path),
+    "socket": _socket,
+    "folder": lambda path: path.mkdir(),
+    "device": lambda path: path.symlink_to("/dev/zero"),
+    "link that leads nowhere": lambda path: path.symlink_to("nowhere"),
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such files")
+@pytest.mark.parametrize("kind", NO_FILES)
+def test_what_is_no_file_is_an_error_and_not_no_manifest(
+    kind: str, artifact: vt.Artifact, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.mlirbc"
+    artifact.save(path)
+    NO_FILES[kind](tmp_path / "a.mlirbc.manifest.json")
+    for command in (["inspect"], ["run"], ["manifest", "verify"], ["manifest", "write"]):
+        assert main([*command, str(path)]) == 2
+        assert f"a {kind}: expected" in capsys.readouterr().err
+    for command in (["retarget"], ["retarget", "--manifest"]):
+        assert main([*command, str(path), "--target", "1.0.0", "-o", str(path), "--force"]) == 2
+        assert f"a {kind}: expected" in capsys.readouterr().err
+    assert main(["check", str(path), "--target", "1.9.0"]) == 1
+    assert "manifest_unreadable" in capsys.readouterr().out
+    (record,) = vt.migrate(path, "1.0.0")
+    assert f"a {kind}: expected" in (record.reason or "")
+    assert path.read_bytes() == bytes(artifact)

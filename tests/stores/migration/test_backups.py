@@ -7,6 +7,7 @@ import json
 import os
 from itertools import islice
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -87,7 +88,7 @@ def test_killed_between_a_backup_and_its_replacement(
     class KilledError(BaseException):
         pass
 
-    def kill(*_: object) -> None:
+    def kill(*_: object, **__: object) -> None:
         raise KilledError
 
     settings = MigrationSettings((str(store),), vt.Version("1.5.0"), backup=".bak")
@@ -122,13 +123,13 @@ def test_a_copy_that_was_not_finished_is_no_program(store: Path, monkeypatch: py
     def refuse(*_: object, **__: object) -> None:
         raise OSError(errno.EPERM, "no hard links")
 
-    def copy_and_die(source: str, part: str) -> None:
-        Path(part).write_bytes(Path(source).read_bytes())
+    def copy_and_die(source: IO[bytes], part: IO[bytes]) -> None:
+        part.write(source.read())
         raise KilledError
 
     with monkeypatch.context() as patched:
         patched.setattr("vhlo_tools.stores.migration.os.link", refuse)
-        patched.setattr("vhlo_tools.stores.migration.shutil.copy2", copy_and_die)
+        patched.setattr("vhlo_tools.stores.migration.shutil.copyfileobj", copy_and_die)
         with pytest.raises(KilledError):
             list(vt.migrate(store, "1.5.0", backup=".orig"))
     (left,) = (each for each in store.rglob("*.part") if vt.open_artifact(each).version == OLD)

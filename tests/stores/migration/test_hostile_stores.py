@@ -6,13 +6,22 @@ import json
 import os
 import sqlite3
 import time
+from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
+from threading import Event, Thread
+from typing import Any
 
 import pytest
 from support.plain_permissions import PLAIN
 from support.vhlo_process import warm_python
 
 import vhlo_tools as vt
+import vhlo_tools.stores.migration
+import vhlo_tools.stores.migration_files
+import vhlo_tools.stores.migration_work
+from vhlo_tools import system
+from vhlo_tools.artifact import Manifest
 from vhlo_tools.cli.main import main
 from vhlo_tools.files import Kind
 from vhlo_tools.stores import Journal, MigrationRecord, MigrationSettings
@@ -294,3 +303,125 @@ def test_a_dry_run_knows_a_folder_that_is_read_only(store: Path) -> None:
     store.chmod(0o555)
     result = warm_python().run(READ_ONLY, str(store))
     assert result.stdout == f"failed the result cannot be written: {store} is read-only\n", result.stderr
+
+
+class Swapping:
+    """A store, and a folder for results, in which a folder becomes a link to one outside at a certain moment."""
+
+    def __init__(self, root: Path, *, in_place: bool) -> None:
+        self.root, self.store, self.out, self.outside = root, root / "store", root / "out", root / "outside"
+        self.at = (self.store if in_place else self.out) / "sub"
+        for folder in (self.store / "sub", self.out / "sub", self.outside):
+            folder.mkdir(parents=True)
+        artifact = vt.serialize(PROGRAM, "1.9.0")
+        for number in range(20):
+            artifact.save(self.store / f"sub/{number}.mlirbc")
+            Manifest.of(artifact).save(self.store / f"sub/{number}.mlirbc.manifest.json")
+            if in_place:
+                artifact.save(self.outside / f"{number}.mlirbc")
+        self.options = {"backup": ".bak"} if in_place else {"output_dir": self.out, "force": True}
+        self.before = self.seen()
+
+    def seen(self) -> dict[str, tuple[int, bytes]]:
+        return {each.name: (each.stat().st_ino, each.read_bytes()) for each in self.outside.iterdir()}
+
+    def swap(self) -> None:
+        if not self.at.is_symlink():
+            self.at.rename(self.root / "kept")
+            self.at.symlink_to(self.outside)
+
+    def swap_back(self) -> None:
+        if self.at.is_symlink():
+            self.at.unlink()
+            (self.root / "kept").rename(self.at)
+
+
+#: What is about to be done when the folder becomes a link.
+MOMENTS = (
+    "migration_work.part_path",
+    "migration_work._write",
+    "migration.list_backups",
+    "migration.opened_folder",
+    "migration.remove_manifest",
+    "migration.place_new",
+    "migration.write_in",
+    "migration.remove_in",
+    "migration._sync",
+    "migration_files.remove_in",
+)
+
+
+@pytest.mark.skipif(not system.FOLDER, reason="the system names no files in a folder that is open")
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("in_place", [True, False], ids=["in place", "results elsewhere"])
+def test_a_folder_becomes_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_place: bool, moment: str) -> None:
+    there = Swapping(tmp_path, in_place=in_place)
+    original = attrgetter(moment)(vhlo_tools.stores)
+
+    def swapped(*arguments: Any, **options: Any) -> Any:
+        there.swap()
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(f"vhlo_tools.stores.{moment}", swapped)
+    assert all(each.ok or each.reason for each in vt.migrate(there.store, TARGET, **there.options))
+    assert there.seen() == there.before
+
+
+@pytest.mark.skipif(not system.FOLDER, reason="the system names no files in a folder that is open")
+@pytest.mark.parametrize("in_place", [True, False], ids=["in place", "results elsewhere"])
+def test_a_folder_is_now_a_link_and_now_none(tmp_path: Path, in_place: bool) -> None:
+    ended = Event()
+
+    def swap(there: Swapping) -> None:
+        while not ended.wait(0.001):
+            with suppress(OSError):
+                there.swap()
+            ended.wait(0.001)
+            with suppress(OSError):
+                there.swap_back()
+
+    for number in range(5):
+        there = Swapping(tmp_path / str(number), in_place=in_place)
+        ended.clear()
+        thread = Thread(target=swap, args=(there,))
+        thread.start()
+        try:
+            with suppress(vt.MigrationError, OSError):
+                list(vt.migrate(there.store, TARGET, **there.options))
+        finally:
+            ended.set()
+            thread.join()
+        assert there.seen() == there.before
+
+
+@pytest.mark.parametrize("leads_to", ["nothing", "a file"])
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_journal_that_is_a_link(store: Path, leads_to: str, restart: bool) -> None:
+    other = store.parent / "elsewhere/other"
+    if leads_to == "a file":
+        other.write_bytes(b"")
+    (store / ".vhlo-migration").symlink_to(other)
+    with pytest.raises(vt.MigrationError, match="is a link, which no migration makes"):
+        list(vt.migrate(store, TARGET, restart=restart))
+    assert other.exists() == (leads_to == "a file")
+    assert not other.exists() or other.read_bytes() == b""
+
+
+FULL = """
+import resource, sys
+import vhlo_tools as vt
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
+try:
+    list(vt.migrate(sys.argv[1], "1.0.0"))
+except vt.MigrationError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("size", [1000, 5000, 20_000])
+def test_a_full_disk_leaves_no_journal_to_which_nothing_was_written(store: Path, size: int) -> None:
+    """A limit on the size of files stands for the end of the disk."""
+    result = warm_python().run(FULL, str(store), str(size))
+    assert "cannot be written" in result.stdout, result.stderr
+    assert [each.name for each in store.iterdir()] == ["a.mlirbc"]
+    assert versions(store)["a.mlirbc"] == "1.9.0"

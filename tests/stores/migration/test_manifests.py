@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.corpus import EXAMPLES
@@ -68,12 +69,12 @@ def test_an_interrupted_migration_leaves_no_wrong_manifest(store: Path, monkeypa
     path = store / "with.mlirbc"
     replaced = os.replace
 
-    def stop(part: str, destination: str) -> None:
-        if destination == str(path):
+    def stop(part: str, destination: str, **options: Any) -> None:
+        if Path(destination).name == path.name:
             assert find_manifest(path) is None
-            replaced(part, destination)
+            replaced(part, destination, **options)
             raise KeyboardInterrupt
-        replaced(part, destination)
+        replaced(part, destination, **options)
 
     monkeypatch.setattr(os, "replace", stop)
     with pytest.raises(KeyboardInterrupt):

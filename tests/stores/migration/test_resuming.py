@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import check_migrate_kills
 import pytest
@@ -81,9 +82,10 @@ def test_a_program_that_changes_after_it_was_read_is_not_done(
 ) -> None:
     link, changed = os.link, []
 
-    def written(part: str, result: str) -> None:
-        link(part, result)
-        changed.append(store / Path(result).relative_to(tmp_path / "out"))
+    def written(part: str, result: str, *, dst_dir_fd: int, **options: Any) -> None:
+        link(part, result, dst_dir_fd=dst_dir_fd, **options)
+        folder = Path(f"/proc/self/fd/{dst_dir_fd}").readlink()
+        changed.append(store / folder.relative_to(tmp_path / "out") / result)
         os.utime(changed[-1], (1, 1))
 
     monkeypatch.setattr(os, "link", written)

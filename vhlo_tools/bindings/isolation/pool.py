@@ -105,7 +105,7 @@ class KeptData:
 
     def __init__(self, data: bytes, name: str = "") -> None:
         self._data = data
-        self._key = hashlib.sha256(data).digest() + name.encode()
+        self._key = hashlib.sha256(data).digest() + name.encode(errors="surrogatepass")
 
     def call(self, function: str, *arguments: object, limits: Limits) -> Any:
         """``function`` gets the key and the data; without the data, and if it lacks it, it returns :data:`MISSING`."""
