@@ -161,3 +161,9 @@ def test_attributes_and_aliases_are_carried() -> None:
 def test_only_ops_of_meshes_change() -> None:
     program = _ops(dense([[0, 1]]), 2)["all_gather"]
     assert bytes(vt.serialize(program, "1.15.0", expand=True)) == bytes(vt.serialize(program, "1.15.0"))
+
+
+def test_a_mesh_that_does_not_exist_is_refused() -> None:
+    groups = '#stablehlo.replica_group_mesh_axes<mesh = @none, axes = [#stablehlo.axis_ref<name = "a">]>'
+    with pytest.raises(vt.DowngradeError, match="its groups refer to mesh @none, which does not exist"):
+        vt.serialize(_ops(groups, 2)["all_gather"], "1.15.0", expand=True)

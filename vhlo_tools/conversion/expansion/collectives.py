@@ -20,10 +20,12 @@ from vhlo_tools.program import channel_of, ids_of, meshes_of
 
 
 def groups_of(rewriter: Rewriter) -> list[tuple[int, ...]]:
-    """Groups are from an explicit tensor, or from the axes of a mesh, whose existence the library verifies."""
+    """Groups are from an explicit tensor, or from the axes of a mesh."""
     op = rewriter.op
     try:
         groups = [group for group in ids_of(op, "replica_groups", meshes_of(rewriter.module()).get) if group]
+    except LookupError as missing:
+        raise MatchFailure(str(missing)) from missing
     except ValueError as misfit:
         raise MatchFailure("the axes of its groups, or the devices of their mesh, do not fit its sizes") from misfit
     if not groups:
