@@ -212,14 +212,15 @@ class Provider:
 
     def parse(self, context: Context, source: str | bytes) -> Module:
         """Parse MLIR text or bytecode, and verify the module."""
-        reason = partial(self._reason, context, lambda: source if isinstance(source, bytes) else source.encode())
+        unregistered = context.allow_unregistered_dialects
+        reason = partial(self._reason, unregistered, lambda: source if isinstance(source, bytes) else source.encode())
         module: Module = self._checked(context, lambda: self.ir.Module.parse(source, context), reason)
-        self._check_returns(module)
+        self.check_returns(module)
         return module
 
     def deserialize(self, context: Context, artifact: bytes) -> Module:
         """Return the StableHLO module in a portable artifact."""
-        reason = partial(self._reason, context, lambda: artifact, portable=True)
+        reason = partial(self._reason, context.allow_unregistered_dialects, lambda: artifact, portable=True)
         read = self.stablehlo.deserialize_portable_artifact
         module: Module = self._checked(context, lambda: read(context, artifact), reason)
         return module
@@ -252,7 +253,8 @@ class Provider:
         """
         # Cheap when repeated; passes of other providers are in another registry.
         self.stablehlo.register_stablehlo_passes()
-        context = operation.context
+        # A failure holds no context, and so no module.
+        context, unregistered = operation.context, operation.context.allow_unregistered_dialects
         manager = self.module("passmanager").PassManager.parse(f"builtin.module({pipeline})", context)
         manager.enable_verifier(verify)
 
@@ -260,7 +262,7 @@ class Provider:
             if before is None:
                 return ()
             load, passes = before
-            return self._reason(context, lambda: b"".join(self.bytecode(load(), self.library.current)), passes)
+            return self._reason(unregistered, lambda: b"".join(self.bytecode(load(), self.library.current)), passes)
 
         self._checked(context, lambda: manager.run(operation.operation), reason)
 
@@ -290,7 +292,7 @@ class Provider:
             self._checked(op.context, op.verify, tuple)
         except MLIRFailure as failure:
             raise MLIRFailure(failure.diagnostics or self._why_invalid(op)) from failure
-        self._check_returns(operation)
+        self.check_returns(operation)
 
     def _why_invalid(self, op: Any) -> Sequence[Diagnostic]:
         """Read what MLIR says here, if every name is UTF-8: some invalid ops end a process that writes them."""
@@ -306,7 +308,7 @@ class Provider:
             return failure.diagnostics
         return ()
 
-    def _check_returns(self, operation: ModuleOp) -> None:
+    def check_returns(self, operation: ModuleOp) -> None:
         """Check that functions return what they declare: MLIR's verifier compares only what ``func.return`` returns."""
         if str(operation.operation.name) != "builtin.module":
             return
@@ -452,13 +454,13 @@ class Provider:
                 raise MLIRFailure(diagnostics) from error
 
     def _reason(
-        self, context: Context, load: Callable[[], bytes], passes: str | None = None, *, portable: bool = False
+        self, unregistered: bool, load: Callable[[], bytes], passes: str | None = None, *, portable: bool = False
     ) -> tuple[Diagnostic, ...]:
         """Return what MLIR says in a child process that reads the same bytes and runs the same passes."""
         data = load()
         seconds, memory = _SECONDS + len(data) / _BYTES_PER_SECOND, _MEMORY + _COPIES * len(data)
         limits = Limits(seconds=seconds, memory=memory)
-        form = portable, bool(context.allow_unregistered_dialects)
+        form = portable, bool(unregistered)
         try:
             call(_READ_AGAIN, self.prefix, memoryview(data), *form, passes, limits=limits)
         except MLIRFailure as failure:

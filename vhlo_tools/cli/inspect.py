@@ -62,6 +62,8 @@ def inspect(source: str, details: bool, manifest: ManifestChoice, output_format:
 
 def _lines(description: dict[str, Any], indent: str = "") -> Iterator[str]:
     for key, value in description.items():
+        if key == "unreadable" and not value:
+            continue
         label = f"{indent}{key.replace('_', ' ') + ':':<20} "
         if key in _ITEMS:
             if value or key != "unknown":

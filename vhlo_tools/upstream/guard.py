@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
-from vhlo_tools.bindings.isolation.sandbox import restrict
 from vhlo_tools.records import dataclass
 from vhlo_tools.system import CAN_ISOLATE, die_with_parent, signals
 
@@ -102,6 +101,9 @@ def _be_child(run: Callable[[], int], parent: int, mask: set[int | signal.Signal
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         die_with_parent(parent)
+        # Imported here because not every system has what it needs.
+        from vhlo_tools.bindings.isolation.sandbox import restrict
+
         # It reads and writes files of its caller; it needs no network and no other process.
         restrict(files=True)
         code = run()

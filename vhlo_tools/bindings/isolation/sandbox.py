@@ -66,7 +66,7 @@ def confine_reading() -> bool:
 
 def _enforce(handled: Mapping[int, int], rules: Iterable[tuple[str, int]]) -> bool:
     """Deny the rights that each version of Landlock ``handled``, except beneath the paths of the rules."""
-    if not AVAILABLE:
+    if not (AVAILABLE and hasattr(os, "O_PATH")):
         return False
     libc = ctypes.CDLL(None, use_errno=True)
     version = libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ASK_VERSION)
@@ -87,8 +87,8 @@ def _enforce(handled: Mapping[int, int], rules: Iterable[tuple[str, int]]) -> bo
 def _allow(libc: ctypes.CDLL, ruleset: int, path: str, rights: int) -> bool:
     try:
         found = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return True
+    except OSError:
+        return True  # there is none, or it cannot be opened anyway
     try:
         rule = struct.pack("=Qi", rights, found)
         return bool(libc.syscall(_ADD_RULE, ruleset, _BENEATH, rule, 0) == 0)
@@ -152,13 +152,16 @@ _FREE: Final = (
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | getattr(os, "O_TMPFILE", 0) & ~os.O_DIRECTORY
 _SHARED_ANONYMOUS: Final = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS
 
-#: What a process that makes files may do beside: open, openat, mmap, unlink, unlinkat, rename, renameat, renameat2,
-#: mkdir, mkdirat, rmdir, chdir, memfd_create, pipe, pipe2, fadvise64, umask.
-_WITH_FILES: Final = (2, 257, 9, 87, 263, 82, 264, 316, 83, 258, 84, 80, 319, 22, 293, 221, 95)
+# open, openat, mmap, unlink, unlinkat, rename, renameat, renameat2, memfd_create, pipe, pipe2, fadvise64, umask.
+_MAKING: Final = (2, 257, 9, 87, 263, 82, 264, 316, 319, 22, 293, 221, 95)
+
+#: What a process that writes files of the user may do beside: link, linkat, mkdir, mkdirat, rmdir, chdir, chmod,
+#: fchmod, fchmodat, fsync, fdatasync.
+_WITH_FILES: Final = (*_MAKING, 86, 265, 83, 258, 84, 80, 90, 91, 268, 74, 75)
 
 #: What a child that starts tools, such as a compiler that calls a linker, may do beside: it makes files, which the
 #: linker maps, and processes, and waits for these: getpgrp, clone, fork, vfork, execve, wait4, waitid.
-_WITH_TOOLS: Final = (*_WITH_FILES, 111, 56, 57, 58, 59, 61, 247)
+_WITH_TOOLS: Final = (*_MAKING, 111, 56, 57, 58, 59, 61, 247)
 
 
 def _limited(process: int) -> dict[int, tuple[_Where, ...]]:
