@@ -135,6 +135,9 @@ class Maker:
         at = self.location if location is None else location
         return b"".join([varint(head.name), bytes([mask]), varint(at), varints(numbers), use_lists, regions])
 
+    def add_resource_sections(self) -> None:
+        self.file.order += [each for each in ("resource_offset", "resource") if each not in self.file.order]
+
     def function(self, name: str, region: bytes, **given: int) -> bytes:
         """Return a function with a region; ``given`` are attributes that it has instead of those of the first one."""
         held = inherent_attributes(self.file, self.heads["func"]) | {"sym_name": self.text(name)} | given
@@ -198,10 +201,14 @@ def _dialects(size: int, version: bytes | None) -> bytes:
     return _unused(maker)
 
 
-def _op_names(size: int) -> bytes:
+def _op_names(size: int, *, distinct: bool = False) -> bytes:
     maker = Maker()
     # Those of a dialect are together.
-    maker.file.dialects.ops += [OpName(maker.file.dialects.ops[-1].dialect, 0)] * size
+    dialect = maker.file.dialects.ops[-1].dialect
+    if distinct:
+        maker.file.dialects.ops += [OpName(dialect, maker.string(f"{each}")) for each in range(size // 9)]
+    else:
+        maker.file.dialects.ops += [OpName(dialect, 0)] * size
     return _unused(maker)
 
 
@@ -238,6 +245,14 @@ def _text_entries(size: int, kind: EntryKind) -> bytes:
     return _unused(maker)
 
 
+def _unknown(size: int, kind: EntryKind) -> bytes:
+    """Each code is another."""
+    maker = Maker()
+    for each in range(size // 4):
+        maker.add_bytes(kind, varint(1000 + each))
+    return _unused(maker)
+
+
 def _empty_entries(size: int, kind: EntryKind) -> bytes:
     maker = Maker()
     _fill(maker, kind, _VHLO, b"", size)
@@ -252,15 +267,15 @@ def _properties(size: int, length: int) -> bytes:
 
 def _resources(size: int, each: Resource) -> bytes:
     maker = Maker()
-    maker.file.order += ["resource_offset", "resource"]
-    number = size // (3 + len(each.data) + 2 * (not each.left_out))
+    maker.add_resource_sections()
+    number = size // (3 + len(each.data) + 4 * (not each.left_out))
     maker.file.resources = [ResourceGroup(0, True, (each,) * number)]
     return _unused(maker)
 
 
 def _resource_groups(size: int) -> bytes:
     maker = Maker()
-    maker.file.order += ["resource_offset", "resource"]
+    maker.add_resource_sections()
     maker.file.resources = [ResourceGroup(0, True, ())] * (size // 2)
     return _unused(maker)
 
@@ -411,6 +426,21 @@ def _ops_of_a_region(size: int, *, isolating: bool = False, ops: int = 1) -> byt
     region = varints((1, 0)) + flagged(ops, False) + _bare(maker) * ops
     op = varint(maker.heads["if"].name) + bytes([HAS_REGIONS]) + varint(0)
     op += isolated(region) if isolating else within(region)
+    number = size // len(op)
+    return maker.made(maker.region(op * number, number))
+
+
+def _ops_of_a_use_list(size: int) -> bytes:
+    maker = Maker()
+    held = maker.heads["add"]
+    op = b"".join([varint(held.name), bytes([HAS_RESULTS | HAS_USE_LISTS]), varints((0, 1, maker.type)), flagged(0, False)])
+    number = size // len(op)
+    return maker.made(maker.region(op * number, number, number))
+
+
+def _ops_of_a_successor(size: int) -> bytes:
+    maker = Maker()
+    op = varint(maker.heads["return"].name) + bytes([HAS_SUCCESSORS]) + varints((0, 1, 0))
     number = size // len(op)
     return maker.made(maker.region(op * number, number))
 
@@ -661,6 +691,9 @@ ENTRIES: Final[dict[str, Callable[[int], bytes]]] = {
     "dialects": partial(_dialects, version=None),
     "versions of dialects": partial(_dialects, version=b""),
     "op names": _op_names,
+    "op names of their own": partial(_op_names, distinct=True),
+    "attributes of unknown codes": partial(_unknown, kind="attribute"),
+    "types of unknown codes": partial(_unknown, kind="type"),
     **_all_entries(),
     "attributes as text": partial(_text_entries, kind="attribute"),
     "types as text": partial(_text_entries, kind="type"),
@@ -686,6 +719,8 @@ ENTRIES: Final[dict[str, Callable[[int], bytes]]] = {
     "arguments of a function": _arguments_of_function,
     "use-list orders": _use_lists,
     "one use-list order": _one_use_list,
+    "ops of a use-list order": _ops_of_a_use_list,
+    "ops of a successor": _ops_of_a_successor,
     "empty blocks": _blocks,
     "blocks of one op": partial(_blocks, ops=1),
     "blocks of four ops": partial(_blocks, ops=4),

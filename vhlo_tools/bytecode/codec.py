@@ -25,6 +25,10 @@ _REFERENCES: Final[dict[str, EntryKind]] = {
 }
 
 
+#: From here on, unknown codes, and unknown cases of enums, are not told apart.
+_MOST_CODES: Final = 1 << 7
+
+
 class EntryTables(Protocol):
     @property
     def attributes(self) -> EntryTable: ...
@@ -92,8 +96,11 @@ def entry_name(tables: EntryTables, kind: EntryKind, entry: Entry) -> str:
     dialect = tables.dialect(entry.dialect)
     if not entry.custom:
         return f"{dialect} (as text)"
-    encoding = encoding_of_entry(tables, kind, entry)
-    return f"{dialect}.{encoding.name}" if encoding else f"{dialect} {kind} code {_code(tables, entry)}"
+    encoding, code = encoding_of_entry(tables, kind, entry), _code(tables, entry)
+    if encoding is not None:
+        return f"{dialect}.{encoding.name}"
+    # A dialect has some dozens; a file could have as many others as entries, and each would be told apart.
+    return f"{dialect} {kind} code {code if code < _MOST_CODES else f'{_MOST_CODES} or more'}"
 
 
 def encoding_of_entry(tables: EntryTables, kind: EntryKind, entry: Entry) -> Encoding | None:

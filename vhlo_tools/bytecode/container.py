@@ -172,6 +172,12 @@ _DIALECT_VERSIONS_SINCE: Final = 1
 _OP_COUNT_SINCE: Final = 4
 _REGISTRATION_SINCE: Final = 5
 
+#: The limits on dialects and on names of ops, and on the bytes of a name: there are some dozens of dialects, and some
+#: hundreds of ops, and one long string could be the name of all.
+MOST_DIALECTS: Final = 1 << 8
+MOST_OP_NAMES: Final = 1 << 14
+LONGEST_NAME: Final = 1 << 10
+
 
 @dataclass(frozen=True, slots=True)
 class DialectName:
@@ -200,17 +206,17 @@ class Dialects:
 
 def decode_dialects(reader: ByteReader, version: int, strings: int) -> Dialects:
     result = Dialects()
-    for _ in range(reader.count("dialects")):
+    for _ in range(reader.count("dialects", MOST_DIALECTS)):
         if version < _DIALECT_VERSIONS_SINCE:
             result.names.append(DialectName(reader.index(strings, "strings")))
             continue
         name, versioned = reader.flagged_index(strings, "strings")
         result.names.append(DialectName(name, _dialect_version(reader) if versioned else None))
     if version >= _OP_COUNT_SINCE:
-        announced = reader.count("op names")
+        announced = reader.count("op names", MOST_OP_NAMES)
     while reader.remaining:
         dialect = reader.index(len(result.names), "dialects")
-        for _ in range(reader.count("op names")):
+        for _ in range(reader.count("op names", MOST_OP_NAMES - len(result.ops))):
             if version < _REGISTRATION_SINCE:
                 result.ops.append(OpName(dialect, reader.index(strings, "strings")))
             else:
