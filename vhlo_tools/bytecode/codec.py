@@ -13,6 +13,7 @@ from vhlo_tools.bytecode.entries import Entry, EntryTable
 from vhlo_tools.bytecode.primitives import EntryReader, flagged, svarint, varint
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.files import Chunk, View, join
+from vhlo_tools.limits import excess_of_shape
 from vhlo_tools.records import dataclass
 from vhlo_tools.spec import CodesBeside, DialectBeside, Encoding, EntryKind, Field, encodings_of, spellings_of
 
@@ -164,9 +165,12 @@ class _Reader(EntryReader):
         self._type: int | None = None
 
     def elements(self, field: Field) -> tuple[Any, ...]:
-        number = self.count(f"elements of {field.name}")
+        at, number = self.position, self.count(f"elements of {field.name}")
         if field.kind == "svarint":
-            return tuple([(value >> 1) ^ -(value & 1) for value in self.varints(number)])
+            numbers = tuple([(value >> 1) ^ -(value & 1) for value in self.varints(number)])
+            if field.name == "shape" and (excess := excess_of_shape(numbers)) is not None:
+                raise self.malformed(f"a type has {excess}", at)
+            return numbers
         if (table := self._table(field.kind)) is not None:
             at, indices = self.position, tuple(self.varints(number))
             self.check_index(max(indices, default=-1), len(table), f"{field.kind}s", at)
