@@ -8,12 +8,14 @@ import resource
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from vhlo_tools.bytecode import decode
 from vhlo_tools.cli.main import main
+from vhlo_tools.errors import MalformedArtifactError
 
 _OLD: Final = "1.4.0"
 
@@ -84,3 +86,27 @@ def import_commands() -> None:
         path.write_bytes(SHAPES["ops"](100))
         for command in COMMANDS.values():
             main(command(path))
+
+
+def print_peaks(shapes: list[str], size: int) -> None:
+    """Print, as JSON, the size of each file and the memory that decoding every part takes, each in a fork."""
+    from support.hostile_shapes import SHAPES
+
+    found = {}
+    for shape in shapes:
+        data = SHAPES[shape](size)
+        read, write = os.pipe()
+        if not os.fork():
+            try:
+                Path("/proc/self/clear_refs").write_text("5")
+                before = _peak()
+                with suppress(MalformedArtifactError):
+                    decode(data).load()
+                os.write(write, json.dumps([len(data), _peak() - before]).encode())
+            finally:
+                os._exit(0)
+        os.close(write)
+        with os.fdopen(read, "rb") as reply:
+            found[shape] = json.loads(reply.read())
+        os.wait()
+    print(json.dumps(found))

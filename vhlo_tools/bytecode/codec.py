@@ -30,6 +30,10 @@ _REFERENCES: Final[dict[str, EntryKind]] = {
 _MOST_CODES: Final = 1 << 7
 
 
+class OversizedShapeError(MalformedArtifactError):
+    """A shape that is well-formed, and too large for everybody: the library would take minutes."""
+
+
 class EntryTables(Protocol):
     @property
     def attributes(self) -> EntryTable: ...
@@ -169,7 +173,9 @@ class _Reader(EntryReader):
         if field.kind == "svarint":
             numbers = tuple([(value >> 1) ^ -(value & 1) for value in self.varints(number)])
             if field.name == "shape" and (excess := excess_of_shape(numbers)) is not None:
-                raise self.malformed(f"a type has {excess}", at)
+                raise OversizedShapeError(
+                    f"a type has {excess}", offset=self._base + at, section=self.section
+                )
             return numbers
         if (table := self._table(field.kind)) is not None:
             at, indices = self.position, tuple(self.varints(number))

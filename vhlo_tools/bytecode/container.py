@@ -264,6 +264,9 @@ def _encode_group(dialect: int, ops: Iterable[OpName], version: int) -> list[byt
 
 _RESOURCE_PADDING = b"\xcb"
 
+#: A view takes 184 bytes, more than a copy of most entries.
+COPIED: Final = 256
+
 
 class ResourceKind(IntEnum):
     """The kind of a resource."""
@@ -325,10 +328,11 @@ def _decode(offsets: ByteReader, contents: ByteReader, strings: int) -> Resource
         raise offsets.malformed(f"unknown kind {number} of resource", at)
     kind = ResourceKind(number)
     start = contents.position
-    value = contents.take(size)
+    value: Chunk = contents.take(size)
     # A blob that was elided, as printing may do with large ones, is only a name.
     if kind is not ResourceKind.BLOB or not size:
-        return Resource(key, kind, value, left_out=not size)
+        # A view takes more than a copy of most values.
+        return Resource(key, kind, value if size > COPIED else bytes(value), left_out=not size)
     reader = ByteReader(contents.data, start, start + size, contents.section)
     base = contents.start
     alignment, length = reader.varint(), reader.varint()
@@ -338,7 +342,8 @@ def _decode(offsets: ByteReader, contents: ByteReader, strings: int) -> Resource
     reader.take(-(reader.position - base) % max(1, alignment))
     if length != reader.remaining:
         raise reader.malformed(f"a blob of {length} bytes where {reader.remaining} remain")
-    return Resource(key, kind, reader.take(length), alignment)
+    data = reader.take(length)
+    return Resource(key, kind, data if length > COPIED else bytes(data), alignment)
 
 
 def encode_resources(groups: Sequence[ResourceGroup]) -> tuple[bytes, list[Chunk], int]:

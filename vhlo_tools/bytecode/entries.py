@@ -10,6 +10,7 @@ from itertools import accumulate
 from operator import eq
 from typing import Final, NamedTuple
 
+from vhlo_tools.bytecode.container import COPIED
 from vhlo_tools.bytecode.primitives import ByteReader, EntryReader, varint, varints
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.files import Chunk, FileRange, View, join, view
@@ -179,7 +180,7 @@ class EntryTable:
         return Entry(
             self._dialects[bisect_right(self._firsts, index) - 1],
             self._custom[index] == 1,
-            piece if stop - start > _COPIED else bytes(piece),
+            piece if stop - start > COPIED else bytes(piece),
             start,
         )
 
@@ -338,8 +339,6 @@ def encode_entries(attributes: EntryTable, types: EntryTable) -> list[Chunk]:
 #
 # Source: ``BytecodeReader.cpp``, class PropertiesSectionReader. An entry is bytes, whose format depends on the op.
 
-# A view takes 184 bytes, more than a copy of most entries.
-_COPIED: Final = 256
 # Up to this size, equal properties are one object, whose place is that of the first.
 _SHARED: Final = 2
 
@@ -364,7 +363,7 @@ def decode_properties(reader: ByteReader) -> list[Properties]:
         offset = reader.position
         data = reader.take(size)
         if size > _SHARED:
-            entries.append(Properties(data if size > _COPIED else bytes(data), offset))
+            entries.append(Properties(data if size > COPIED else bytes(data), offset))
             continue
         found = shared.get(short := bytes(data))
         if found is None:

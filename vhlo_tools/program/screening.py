@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.bindings import PARSE_ONCE, TRIAL, MLIRFailure, Provider, isolation, xla
-from vhlo_tools.bytecode import File, decode_entry
+from vhlo_tools.bytecode import File, OversizedShapeError, decode_entry
 from vhlo_tools.errors import (
     EngineCrashError,
     EngineError,
@@ -25,6 +25,7 @@ from vhlo_tools.errors import (
     MalformedArtifactError,
 )
 from vhlo_tools.files import NO_CACHE, DigestSet, cache_folder, join
+from vhlo_tools.limits import MOST_DIMENSIONS
 from vhlo_tools.program.constant_sizes import refuse_constants_of_other_sizes, without_values
 from vhlo_tools.program.program import unreadable
 
@@ -43,6 +44,8 @@ _SUCCEEDED: Final = "programs-read"
 
 # The widest integer type that is read, in bits.
 _WIDEST: Final = 1 << 12
+# As in `tensor<2x?x3xf32>`; a run of them is looked at once.
+_MANY_DIMENSIONS: Final = re.compile(rb"(?<![\w?])(?:(?:\d+|\?)\s*x\s*){%d}" % (MOST_DIMENSIONS + 1))
 
 # Text nested more deeply is tried in a child process: MLIR's parser recurses, and survives some thousand levels.
 _DEEPEST: Final = 200
@@ -102,7 +105,7 @@ def trial_of(artifact: Artifact, provider: Provider) -> Trial | None:
     """Marks the artifact as trusted if it needs no trial."""
     if artifact.trusted:
         return None
-    refuse_wide_integers(artifact.file, artifact.name)
+    refuse_oversized_types(artifact.file, artifact.name)
     refuse_constants_of_other_sizes(artifact.file)
     short = without_values(artifact.copy_of_file())
     trial = Trial(provider, bytes(artifact) if short is None else join(short), portable=True)
@@ -123,16 +126,23 @@ def try_artifact(artifact: Artifact, trial: Trial) -> None:
     artifact.trusted = True
 
 
-def refuse_wide_integers(file: File, name: str) -> None:
-    """MLIR allows 16,777,215 bits, and takes seconds to print one number of them; StableHLO has at most 64.
+def refuse_oversized_types(file: File, name: str) -> None:
+    """Refuse types on which MLIR takes minutes.
 
-    Types that are damaged are left to the library, which reports them.
+    It allows integers of 16,777,215 bits, and takes seconds to print one; StableHLO has at most 64. It allows any
+    number of dimensions, and its conversion takes the square of them. Types that are damaged are left to the library,
+    which reports them.
     """
     width = 0
-    with suppress(MalformedArtifactError):
-        for entry in file.types:
-            value = decode_entry(file, "type", entry) if file.dialect(entry.dialect) == "builtin" else None
-            if value is not None and value.name == "integer":
+    for entry in file.types:
+        try:
+            value = decode_entry(file, "type", entry)
+        except OversizedShapeError:
+            raise
+        except MalformedArtifactError:
+            continue
+        else:
+            if value is not None and value.dialect == "builtin" and value.name == "integer":
                 # The lowest two bits are the signedness (mlir/include/mlir/IR/BuiltinDialectBytecode.td).
                 width = max(width, int(str(value.fields[0])) >> 2)
     if width > _WIDEST:
@@ -151,6 +161,8 @@ def is_deep(text: bytes | bytearray | memoryview) -> bool:
 
 def screen_source(data: bytes, provider: Provider, name: str) -> None:
     """Parses it in a child process, which may crash."""
+    if _MANY_DIMENSIONS.search(data):
+        raise InvalidProgramError(f"{name} has a type of more than {MOST_DIMENSIONS} dimensions, which are the limit")
     trial = Trial(provider, data, portable=False)
     if trial.needed and (reason := trial.run()):
         raise InvalidProgramError(_explained(name, provider, reason)) from reason
