@@ -11,7 +11,18 @@ from support.corpus import EXAMPLES
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import Artifact, inspect_bytes
-from vhlo_tools.bytecode import Block, BlockArgument, Entry, File, Operation, Region, Value, decode, encode, inherent_attributes
+from vhlo_tools.bytecode import (
+    Block,
+    BlockArgument,
+    Entry,
+    File,
+    Operation,
+    Region,
+    Value,
+    decode,
+    encode,
+    inherent_attributes,
+)
 from vhlo_tools.bytecode.container import encode_section
 from vhlo_tools.bytecode.entries import LARGEST_TABLE, Properties, decode_entries, decode_properties
 from vhlo_tools.bytecode.primitives import ByteReader, varint

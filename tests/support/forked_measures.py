@@ -70,6 +70,7 @@ def _peak() -> int:
 #: The arguments of each command that is measured, on a file.
 COMMANDS: Final[dict[str, Callable[[Path], list[str]]]] = {
     "inspect": lambda path: ["inspect", f"{path}"],
+    "json": lambda path: ["inspect", f"{path}", "--output-format", "json"],
     "check": lambda path: ["check", f"{path}", "--no-cache", "--target", _OLD],
     "report": lambda path: ["report", f"{path}", "-o", f"{path}.html", "--force"],
     "retarget": lambda path: ["retarget", f"{path}", "--target", _OLD, "-o", f"{path}.old", "--force"],
@@ -81,7 +82,11 @@ def import_commands() -> None:
     """Import what the commands import, on a file that has nothing, so that a fork begins with it."""
     from support.hostile_shapes import SHAPES
 
-    with tempfile.TemporaryDirectory() as folder, redirect_stdout(TextIOWrapper(BytesIO())), redirect_stderr(StringIO()):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        redirect_stdout(TextIOWrapper(BytesIO())),
+        redirect_stderr(StringIO()),
+    ):
         path = Path(folder, "small.mlirbc")
         path.write_bytes(SHAPES["ops"](100))
         for command in COMMANDS.values():

@@ -13,6 +13,7 @@ from typing import Any, Final
 import vhlo_tools as vt
 from vhlo_tools.bytecode import Entry, File, decode, inherent_attributes
 from vhlo_tools.bytecode.container import (
+    MOST_OP_NAMES,
     DialectName,
     OpName,
     Resource,
@@ -215,7 +216,9 @@ def _op_names(size: int, *, distinct: bool = False) -> bytes:
 def _entries(size: int, kind: EntryKind, dialect: str, encoding: Encoding) -> bytes:
     maker = Maker()
     # One element of each list: the smallest entries that have one.
-    data = varint(encoding.code) + b"".join(varint(1) * field.is_list + _field(maker, field) for field in encoding.fields)
+    data = varint(encoding.code) + b"".join(
+        varint(1) * field.is_list + _field(maker, field) for field in encoding.fields
+    )
     _fill(maker, kind, dialect, data, size)
     return _unused(maker)
 
@@ -433,7 +436,9 @@ def _ops_of_a_region(size: int, *, isolating: bool = False, ops: int = 1) -> byt
 def _ops_of_a_use_list(size: int) -> bytes:
     maker = Maker()
     held = maker.heads["add"]
-    op = b"".join([varint(held.name), bytes([HAS_RESULTS | HAS_USE_LISTS]), varints((0, 1, maker.type)), flagged(0, False)])
+    op = b"".join(
+        [varint(held.name), bytes([HAS_RESULTS | HAS_USE_LISTS]), varints((0, 1, maker.type)), flagged(0, False)]
+    )
     number = size // len(op)
     return maker.made(maker.region(op * number, number, number))
 
@@ -450,7 +455,12 @@ def _nested_regions(size: int, depth: int = 120) -> bytes:
     maker = Maker()
     op = _bare(maker)
     for _ in range(depth):
-        op = varint(maker.heads["if"].name) + bytes([HAS_REGIONS]) + varint(0) + within(varints((1, 0)) + flagged(1, False) + op)
+        op = (
+            varint(maker.heads["if"].name)
+            + bytes([HAS_REGIONS])
+            + varint(0)
+            + within(varints((1, 0)) + flagged(1, False) + op)
+        )
     number = max(1, size // len(op))
     return maker.made(maker.region(op * number, number))
 
@@ -477,6 +487,43 @@ def _functions(size: int, *, alike: bool = False) -> bytes:
     return maker.made(region)
 
 
+def _one_long_name(size: int) -> bytes:
+    """Half of the bytes are the name of each function."""
+    maker = Maker()
+    region = maker.region(maker.op("return", operands=[0]), 1)
+    function = maker.function("x" * (size // 2), region)
+    number = size // 2 // len(function)
+    maker.beside = function * number, number
+    return maker.made()
+
+
+def _one_long_text(size: int) -> bytes:
+    """Half of the bytes are an attribute of each argument."""
+    maker = Maker()
+    number = size // 8
+    kind = maker.add("attribute", "type_v1", maker.add("type", "func_v1", number, *[maker.type] * number, 0))
+    held = maker.add("attribute", "dict_v1", 1, maker.text("key"), maker.text("x" * (size // 2)))
+    attributes = maker.add("attribute", "array_v1", number, *[held] * number)
+    arguments = varint(number) + flagged(maker.type, False) * number + b"\0"
+    region = maker.region(maker.op("return", operands=[0]), 1, number, arguments=arguments)
+    maker.beside = maker.function("main", region, function_type=kind, arg_attrs=attributes), 1
+    return maker.made()
+
+
+def _one_long_properties(size: int) -> bytes:
+    """Half of the bytes are the properties of ops, each of a name of its own that nobody knows."""
+    maker = Maker()
+    held = maker.properties(*[0] * (size // 2))
+    dialect = maker.file.dialects.ops[maker.heads["add"].name].dialect
+    number = min(size // 40, MOST_OP_NAMES - 20)
+    first = len(maker.file.dialects.ops)
+    maker.file.dialects.ops += [OpName(dialect, maker.string(f"op{each}_v1")) for each in range(number)]
+    ops = b"".join(
+        varint(first + each) + bytes([HAS_PROPERTIES]) + varints((maker.location, held)) for each in range(number)
+    )
+    return maker.made(maker.region(ops, number))
+
+
 def _call(maker: Maker, name: str, operand: int) -> bytes:
     held = inherent_attributes(maker.file, maker.heads["call"]) | {"callee": maker.text(name)}
     return maker.op("call", properties=maker.properties(*held.values()), operands=[operand])
@@ -487,7 +534,9 @@ def _call_chain(size: int) -> bytes:
     maker = Maker()
     number = size // 100
     functions = [
-        maker.function(f"f{each}", maker.region(_call(maker, f"f{each + 1}", 0) + maker.op("return", operands=[1]), 2, 1))
+        maker.function(
+            f"f{each}", maker.region(_call(maker, f"f{each + 1}", 0) + maker.op("return", operands=[1]), 2, 1)
+        )
         for each in range(number)
     ]
     last = maker.function(f"f{number}", maker.region(maker.op("return", operands=[0]), 1))
@@ -541,9 +590,7 @@ def _dictionary(size: int) -> bytes:
 def _symbol_ref(size: int) -> bytes:
     maker = Maker()
     root = maker.add("attribute", "symbol_ref", maker.builtin_text("f"), dialect="builtin")
-    return _module_attribute(
-        maker, maker.add("attribute", "symbol_ref", root, size, *[root] * size, dialect="builtin")
-    )
+    return _module_attribute(maker, maker.add("attribute", "symbol_ref", root, size, *[root] * size, dialect="builtin"))
 
 
 def _prefixed_names(size: int) -> bytes:
@@ -659,7 +706,10 @@ def _aliases(size: int) -> bytes:
     kind = maker.add("attribute", "type_v1", maker.add("type", "func_v1", number, *types, number, *types))
     key = maker.text("tf.aliasing_output")
     i32 = maker.add("type", "i32_v1")
-    held = [maker.add("attribute", "dict_v1", 1, key, maker.add("attribute", "integer_v1", i32, data=svarint(each))) for each in range(number)]
+    held = [
+        maker.add("attribute", "dict_v1", 1, key, maker.add("attribute", "integer_v1", i32, data=svarint(each)))
+        for each in range(number)
+    ]
     attributes = maker.add("attribute", "array_v1", number, *held)
     arguments = varint(number) + flagged(maker.type, False) * number + b"\0"
     region = maker.region(maker.op("return", operands=range(number)), 1, number, arguments=arguments)
@@ -738,6 +788,9 @@ ENTRIES: Final[dict[str, Callable[[int], bytes]]] = {
 
 #: Files that nest or repeat something.
 REPETITIONS: Final[dict[str, Callable[[int], bytes]]] = {
+    "a long name of all functions": _one_long_name,
+    "a long attribute of all arguments": _one_long_text,
+    "long properties of all ops": _one_long_properties,
     "ops of one dictionary": _ops_of_one_dictionary,
     "functions that call the next": _call_chain,
     "calls of one function": _calls,

@@ -173,9 +173,7 @@ class _Reader(EntryReader):
         if field.kind == "svarint":
             numbers = tuple([(value >> 1) ^ -(value & 1) for value in self.varints(number)])
             if field.name == "shape" and (excess := excess_of_shape(numbers)) is not None:
-                raise OversizedShapeError(
-                    f"a type has {excess}", offset=self._base + at, section=self.section
-                )
+                raise OversizedShapeError(f"a type has {excess}", offset=self._base + at, section=self.section)
             return numbers
         if (table := self._table(field.kind)) is not None:
             at, indices = self.position, tuple(self.varints(number))

@@ -21,6 +21,8 @@ from vhlo_tools.spec import find_op_version
 KNOWN_DIALECTS: Final = ("builtin", "vhlo")
 _OF_MODULE: Final = ("sym_name", "sym_visibility")
 _LONGEST_NUMBER: Final = 9
+# Of the inherent attributes of an op: those of StableHLO have some dozen.
+_MOST_INHERENT: Final = 64
 _MOST_KEPT: Final = 1 << 14
 
 
@@ -168,6 +170,11 @@ def _inherent(file: File, names: tuple[str, ...], properties: Properties) -> dic
             flagged.append(reader.flagged_index(size, "attributes"))
         found = zip(names, flagged, strict=False)
         return {each: index for each, (index, present) in found if present}
+    if reader.remaining > _LONGEST_NUMBER * _MOST_INHERENT:
+        # One entry could be that of all ops, each of which is looked at with all of its attributes.
+        raise reader.malformed(
+            f"an op has properties of {reader.remaining} bytes; the limit is {_LONGEST_NUMBER * _MOST_INHERENT}"
+        )
     values: list[int] = []
     while reader.remaining:
         values.append(reader.index(size, "attributes"))
