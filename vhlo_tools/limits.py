@@ -14,7 +14,7 @@ MOST_ELEMENTS: Final = (1 << 63) - 1
 
 
 def excess_of_shape(sizes: Collection[int | None]) -> str | None:
-    """Return what a shape has too much of, as the end of a sentence, or ``None``; dynamic sizes are none, or negative."""
+    """Return what a shape has too much of, as the end of a sentence, or ``None``. Dynamic sizes do not count."""
     if len(sizes) > MOST_DIMENSIONS:
         return f"{len(sizes)} dimensions; the limit is {MOST_DIMENSIONS}"
     known = [size for size in sizes if size is not None and size >= 0]

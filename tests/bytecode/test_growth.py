@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.hostile_shapes import ENTRIES, SHAPES
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import inspect_bytes
-from support.hostile_shapes import ENTRIES, SHAPES
 
 TESTS = Path(__file__).parents[1]
 SIZE = 300_000
@@ -74,6 +74,7 @@ def test_dimensions_in_text(number: int, tmp_path: Path) -> None:
 
 
 def test_dimensions_in_hlo() -> None:
-    text = "HloModule m, entry_computation_layout={(f32[%s])->f32[]}\n\nENTRY e {\n}\n" % ",".join(["2"] * 256)
+    sizes = ",".join(["2"] * 256)
+    text = f"HloModule m, entry_computation_layout={{(f32[{sizes}])->f32[]}}\n\nENTRY e {{\n}}\n"
     with pytest.raises(vt.VhloToolsError, match="an array of f32 has 256 dimensions; the limit is 255"):
         inspect_bytes(text.encode(), "it.hlo")

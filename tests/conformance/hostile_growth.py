@@ -17,8 +17,8 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
 
-from support.forked_measures import COMMANDS, Cost, cost, import_commands
-from support.hostile_shapes import SHAPES
+from support.forked_measures import COMMANDS, Cost, cost, import_commands  # noqa: E402
+from support.hostile_shapes import SHAPES  # noqa: E402
 
 #: More than this, as a power of the size of the file, is not linear; and where it takes less than so many seconds, the
 #: time that a process takes to begin is a part of it.

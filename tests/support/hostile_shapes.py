@@ -23,8 +23,16 @@ from vhlo_tools.bytecode.container import (
     encode_section,
 )
 from vhlo_tools.bytecode.entries import LARGEST_TABLE, EntryTable, Properties
-from vhlo_tools.bytecode.ir import HAS_ATTRIBUTES, HAS_OPERANDS, HAS_PROPERTIES, HAS_REGIONS, HAS_RESULTS
-from vhlo_tools.bytecode.ir import HAS_SUCCESSORS, HAS_USE_LISTS, IR
+from vhlo_tools.bytecode.ir import (
+    HAS_ATTRIBUTES,
+    HAS_OPERANDS,
+    HAS_PROPERTIES,
+    HAS_REGIONS,
+    HAS_RESULTS,
+    HAS_SUCCESSORS,
+    HAS_USE_LISTS,
+    IR,
+)
 from vhlo_tools.bytecode.primitives import flagged, svarint, varint, varints
 from vhlo_tools.files.mapping import Chunk, join, view
 from vhlo_tools.spec import Encoding, EntryKind, Field, encodings_of
@@ -36,7 +44,9 @@ func.func @main(%a: tensor<2xf32>, %p: tensor<i1>) -> tensor<2xf32> {
   %c = stablehlo.constant dense<[1.0, 2.0]> : tensor<2xf32>
   %0 = stablehlo.add %a, %c : tensor<2xf32>
   %1 = call @f(%0) : (tensor<2xf32>) -> tensor<2xf32>
-  %2 = "stablehlo.if"(%p) ({ stablehlo.return %1 : tensor<2xf32> }, { stablehlo.return %a : tensor<2xf32> }) : (tensor<i1>) -> tensor<2xf32>
+  %2 = "stablehlo.if"(%p) ({ stablehlo.return %1 : tensor<2xf32> }, {
+    stablehlo.return %a : tensor<2xf32>
+  }) : (tensor<i1>) -> tensor<2xf32>
   %3 = stablehlo.custom_call @target(%2) : (tensor<2xf32>) -> tensor<2xf32>
   return %3 : tensor<2xf32>
 }
@@ -141,7 +151,7 @@ class Maker:
 
     def function(self, name: str, region: bytes, **given: int) -> bytes:
         """Return a function with a region; ``given`` are attributes that it has instead of those of the first one."""
-        held = inherent_attributes(self.file, self.heads["func"]) | {"sym_name": self.text(name)} | given
+        held = {**inherent_attributes(self.file, self.heads["func"]), "sym_name": self.text(name), **given}
         return self.op("func", properties=self.properties(*held.values()), regions=isolated(region))
 
     def region(self, ops: bytes, number: int, values: int = 0, *, arguments: bytes | None = None) -> bytes:
@@ -525,7 +535,7 @@ def _one_long_properties(size: int) -> bytes:
 
 
 def _call(maker: Maker, name: str, operand: int) -> bytes:
-    held = inherent_attributes(maker.file, maker.heads["call"]) | {"callee": maker.text(name)}
+    held = {**inherent_attributes(maker.file, maker.heads["call"]), "callee": maker.text(name)}
     return maker.op("call", properties=maker.properties(*held.values()), operands=[operand])
 
 
@@ -612,7 +622,7 @@ def _locations(size: int, name: str, *, distinct: bool = False) -> bytes:
     unit = maker.builtin_text("name")
     line = maker.add("attribute", "file_line_col", unit, 3, 4, dialect="builtin")
     chain = [line]
-    for each in range(size // 16):
+    for _ in range(size // 16):
         at = chain[-1]
         numbers = {"callsite": (line, at), "callee": (at, line), "name": (unit, at), "fused": (2, at, line)}[name]
         chain.append(maker.add("attribute", "callsite" if name == "callee" else name, *numbers, dialect="builtin"))

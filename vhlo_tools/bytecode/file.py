@@ -107,7 +107,8 @@ class File:
         """The dialects and the names of their ops."""
         section = self._container.section("dialect")
         found = decode_dialects(section.reader(self._data), self._container.version, len(self.strings))
-        longest = max([len(self.strings[each.name]) for each in (*found.names, *found.ops)], default=0)
+        names = [*(each.name for each in found.names), *(each.name for each in found.ops)]
+        longest = max([len(self.strings[each]) for each in names], default=0)
         if longest > LONGEST_NAME:
             raise MalformedArtifactError(
                 f"the name of a dialect or an op has {longest} bytes; the limit is {LONGEST_NAME}",

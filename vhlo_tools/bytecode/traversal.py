@@ -19,7 +19,7 @@ from vhlo_tools.spec import find_op_version
 
 #: The dialects whose ops have known properties.
 KNOWN_DIALECTS: Final = ("builtin", "vhlo")
-_OF_MODULE: Final = ("sym_name", "sym_visibility")
+_OF_MODULE: Final[tuple[str, ...]] = ("sym_name", "sym_visibility")
 _LONGEST_NUMBER: Final = 9
 # Of the inherent attributes of an op: those of StableHLO have some dozen.
 _MOST_INHERENT: Final = 64
@@ -146,7 +146,8 @@ def inherent_attributes(file: File, op: Operation | Head) -> Mapping[str, int]:
     dialect, _, name = file.op_name(op.name).partition(".")
     if dialect not in KNOWN_DIALECTS:
         return {}
-    properties, names = file.properties[op.properties], _OF_MODULE
+    properties = file.properties[op.properties]
+    names = _OF_MODULE
     if dialect != "builtin":
         known = find_op_version(name)
         # What is too long for them is read once for all ops, whatever their names.
