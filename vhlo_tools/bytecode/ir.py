@@ -338,13 +338,14 @@ class _Decoder:
         if end is not None and depth > self.deepest:
             self.position = end
             return (), isolated
-        regions = []
+        # A list that grows takes twice the memory.
+        regions = [self.no_region] * number
         # No comprehension here and in `region`, because it takes a stack frame of its own before Python 3.12.
-        for _ in range(number):
-            regions.append(self.region(0 if isolated else values, depth))
+        for each in range(number):
+            regions[each] = self.region(0 if isolated else values, depth)
         if end is not None and self.position != end:
             raise self.malformed(f"a section of regions ends at {self.start + end}, but its regions end here")
-        return tuple(regions), isolated
+        return regions, isolated
 
     def more(self, number: int, things: str) -> None:
         self.seen[things] += number
@@ -365,7 +366,6 @@ class _Decoder:
         self.more(number, "blocks")
         defined = self.count("values")
         around, self.blocks = self.blocks, number
-        # A list that grows takes twice the memory.
         blocks = [self.no_block] * number
         for each in range(number):
             blocks[each] = self.block(values + defined, depth)

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.bindings import PARSE_ONCE, TRIAL, MLIRFailure, Provider, isolation, xla
-from vhlo_tools.bytecode import File, OversizedShapeError, decode_entry
+from vhlo_tools.bytecode import Entry, File, OversizedShapeError, decode_entry
 from vhlo_tools.errors import (
     EngineCrashError,
     EngineError,
@@ -133,8 +133,10 @@ def refuse_oversized_types(file: File, name: str) -> None:
     number of dimensions, and its conversion takes the square of them. Types that are damaged are left to the library,
     which reports them.
     """
-    width = 0
-    for entry in file.types:
+    width, types = 0, list[Entry]()
+    with suppress(MalformedArtifactError):
+        types += file.types
+    for entry in types:
         try:
             value = decode_entry(file, "type", entry)
         except OversizedShapeError:
