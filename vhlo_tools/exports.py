@@ -70,7 +70,7 @@ EXPORTS: Final = {
         "vhlo_tools.bindings.xla_server": "Devices XlaSource compiled",
     },
     "vhlo_tools.bytecode": {
-        "vhlo_tools.bytecode.codec": "Value bits_of children codes_beside decode_entry encode_entry encoding_of_entry entry_name references",
+        "vhlo_tools.bytecode.codec": "OversizedShapeError Value bits_of children codes_beside decode_entry encode_entry encoding_of_entry entry_name references",
         "vhlo_tools.bytecode.container": "Container DialectName Dialects NEWEST_BYTECODE OpName PROPERTIES_SINCE Resource ResourceGroup ResourceKind Section decode_container",
         "vhlo_tools.bytecode.editing": "AttributeLayout Attributes Tables Values change_attributes collect_garbage inline_resources new_file read_orders release_alignment write_orders",
         "vhlo_tools.bytecode.elements": "digest element_texts same_bytes shortest_form",

@@ -11,7 +11,18 @@ from support.corpus import EXAMPLES
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import Artifact, inspect_bytes
-from vhlo_tools.bytecode import Block, Entry, File, Operation, Region, Value, decode, encode, inherent_attributes
+from vhlo_tools.bytecode import (
+    Block,
+    BlockArgument,
+    Entry,
+    File,
+    Operation,
+    Region,
+    Value,
+    decode,
+    encode,
+    inherent_attributes,
+)
 from vhlo_tools.bytecode.container import encode_section
 from vhlo_tools.bytecode.entries import LARGEST_TABLE, Properties, decode_entries, decode_properties
 from vhlo_tools.bytecode.primitives import ByteReader, varint
@@ -136,12 +147,34 @@ def test_regions_that_are_too_deep_to_be_written(file: File) -> None:
         encode(file)
 
 
-@pytest.mark.parametrize("shape", [(1,) * 3000, (1 << 62,) * 50_000], ids=["of 3000 dimensions", "of a huge product"])
-def test_a_tensor_of_booleans(shape: tuple[int, ...], file: File) -> None:
+@pytest.mark.parametrize(
+    ("shape", "shown"),
+    [((1,) * 255, 'dense<"0x01">'), ((1 << 60, 7), "dense<true>")],
+    ids=["of 255 dimensions", "of elements below 2^63"],
+)
+def test_a_tensor_of_booleans(shape: tuple[int, ...], shown: str, file: File) -> None:
     element = add(file, "bool_v1", kind="type")
     tensor = add(file, "tensor_v1", shape, element, kind="type")
     set_argument_attributes(file, add(file, "tensor_v1", tensor, b"\1"))
-    assert 'dense<"0x01">' in text(encode(file))
+    assert shown in text(encode(file))
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ((1,) * 256, "a type has 256 dimensions; the limit is 255"),
+        ((1 << 62,) * 400_000, "a type has 400000 dimensions; the limit is 255"),
+        ((1 << 60, 8), r"a type has 2\^63 elements or more; the limit is 2\^63 - 1"),
+    ],
+    ids=["of 256 dimensions", "of 400,000 dimensions", "of 2^63 elements"],
+)
+def test_a_type_of_more_than_an_array_can_have(shape: tuple[int, ...], message: str, file: File) -> None:
+    tensor = add(file, "tensor_v1", shape, add(file, "bool_v1", kind="type"), kind="type")
+    function(file).regions[0].blocks[0].arguments[0] = BlockArgument(tensor, None)
+    set_argument_attributes(file, add(file, "tensor_v1", tensor, b"\1"))
+    data = encode(file)
+    for run in (inspect, text):
+        refused(run, data, message)
 
 
 @pytest.mark.parametrize(("type_", "text_"), [("i2_v1", "-1 : i2"), ("ui2_v1", "3 : ui2"), ("i4_v1", "3 : i4")])

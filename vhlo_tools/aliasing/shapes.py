@@ -12,6 +12,8 @@ from dataclasses import field
 from itertools import zip_longest
 from typing import Final
 
+from vhlo_tools.errors import AliasError
+from vhlo_tools.limits import excess_of_shape
 from vhlo_tools.records import dataclass
 
 #: The position of a part of a shape: the element numbers from the outermost tuple inwards.
@@ -85,12 +87,19 @@ class Array:
 
     @classmethod
     def of_hlo(cls, element: str, sizes: tuple[int | None, ...], bounds: tuple[int | None, ...] = ()) -> Array:
-        """Return an array with elements of a type in HLO syntax; ``bounds`` without any bound become empty."""
+        """Return an array with elements of a type in HLO syntax; ``bounds`` without any bound become empty.
+
+        Raises:
+            AliasError: If it has more dimensions or elements than any framework allows.
+        """
+        bounded = [bound if size is None else size for size, bound in zip_longest(sizes, bounds[: len(sizes)])]
+        if (excess := excess_of_shape(bounded)) is not None:
+            raise AliasError(f"an array of {element} has {excess}")
         return cls(element, sizes, bounds if any(bound is not None for bound in bounds) else ())
 
     @classmethod
     def of_stablehlo(cls, element: str, sizes: tuple[int | None, ...], bounds: tuple[int | None, ...] = ()) -> Array:
-        """Return an array with elements of a type in StableHLO syntax."""
+        """Return an array with elements of a type in StableHLO syntax; otherwise like :meth:`of_hlo`."""
         return cls.of_hlo(_ELEMENTS[element][0] if element in _ELEMENTS else element, sizes, bounds)
 
 

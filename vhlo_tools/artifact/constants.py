@@ -109,8 +109,7 @@ def structure_of(element: str) -> dict[str, object]:
 Form = Literal["whole", "splat", "packed"]
 
 _BLOCK: Final = 1 << 16
-# A program that nests shapes deeper, or has more bytes, is hostile.
-_LARGEST_RANK: Final = 100
+# A program that has more bytes is hostile.
 _MOST_BYTES: Final = 1 << 62
 # Beyond this number, `shortest_form` leaves bits packed.
 _MOST_BOOLEANS: Final = 1 << 24
@@ -193,7 +192,7 @@ def read_tensor(file: File, printer: Printer, index: int) -> StoredTensor:
     if value is None or value.name != "tensor_v1":
         raise entry.malformed(f"attribute {index} is the value of a constant, but is not a tensor")
     text, shape, element = printer.builtin_tensor(value.field("type"))
-    is_usable = element and len(shape) <= _LARGEST_RANK and all(size >= 0 for size in shape)
+    is_usable = element and all(size >= 0 for size in shape)
     size = element_size(element) if is_usable else None
     if size is None:
         raise entry.malformed(f"a constant has the type {text[:100]}, which cannot have values")

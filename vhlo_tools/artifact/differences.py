@@ -196,7 +196,7 @@ class Describer:
             # Finding its shortest form would read it.
             return f"{text}, {len(whole)} bytes"
         data = self.numbering.elements(value)
-        number = math.prod(shape) if len(shape) <= _DEEPEST else -1
+        number = math.prod(shape)
         shown = element_texts(data, element, _MOST_ELEMENTS)
         if shown is None or number < 0:
             return f"{text}, {self._identity(data)}"

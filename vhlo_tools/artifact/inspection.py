@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -16,6 +16,7 @@ from vhlo_tools.spec import first_release, known_releases, newest_version
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
+    from vhlo_tools.artifact.inventory import Function
     from vhlo_tools.bytecode import File
     from vhlo_tools.compat import Requirements
     from vhlo_tools.files import Buffer, HloHeader, JaxExport, SavedSignature
@@ -252,12 +253,13 @@ def _of_artifact(data: Buffer, name: str) -> dict[str, Any]:
 
 
 def _described(artifact: Artifact) -> dict[str, Any]:
-    inventory = asdict(artifact.inventory())
+    inventory = artifact.inventory()
     return {
         "version": str(artifact.version),
         **_of_file(artifact.file),
-        **inventory,
-        "functions": [_of_function(function) for function in inventory["functions"]],
+        # `asdict` would copy what functions share.
+        **asdict(replace(inventory, functions=())),
+        "functions": [_of_function(function) for function in inventory.functions],
         "requirements": _of_requirements(artifact.requirements()),
     }
 
@@ -276,19 +278,21 @@ def _of_requirements(requirements: Requirements) -> dict[str, Any]:
     }
 
 
-def _of_function(function: dict[str, Any]) -> dict[str, Any]:
+def _of_function(function: Function) -> dict[str, Any]:
     """Return a function with the attributes of each argument and result beside its type."""
-    sides = {"arguments": "argument_attributes", "results": "result_attributes"}
     return {
-        "name": function["name"],
-        **{
-            side: [
-                {"type": kind, **({"attributes": attributes} if attributes else {})}
-                for kind, attributes in zip(function[side], function[key], strict=True)
-            ]
-            for side, key in sides.items()
-        },
+        "name": function.name,
+        "arguments": _of_values(function.arguments, function.argument_attributes),
+        "results": _of_values(function.results, function.result_attributes),
     }
+
+
+def _of_values(types: Sequence[str], attributes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    made: dict[tuple[str, int], dict[str, Any]] = {}
+    for kind, held in zip(types, attributes, strict=True):
+        # One for all that are alike: many arguments share their attributes.
+        made.setdefault((kind, id(held)), {"type": kind, **({"attributes": held} if held else {})})
+    return [made[kind, id(held)] for kind, held in zip(types, attributes, strict=True)]
 
 
 def _of_bytecode(data: Buffer, name: str) -> dict[str, Any]:

@@ -21,6 +21,10 @@ _LONGEST_LIST: Final = 1000
 _NESTED: Final = ("array", "array_v1", "dict_v1", "dictionary")
 # Shared values are built once, but copying or printing expands them: real programs stay far below this.
 _LARGEST: Final = 1 << 20
+# So many characters count as one value, and so many are the limit on those of all signatures: one long name or type may
+# be that of all.
+_TEXT: Final = 64
+_LONGEST: Final = _TEXT * _LARGEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +142,8 @@ class _InventoryReader:
         # The number of plain values in each without sharing.
         self.sizes: dict[int, int] = {}
         self.depth = 0
+        # The number of characters of the signatures so far.
+        self.shown = 0
 
     def value(self, index: int) -> Any:
         """Return an attribute as a plain value if possible, else as text."""
@@ -151,7 +157,9 @@ class _InventoryReader:
             self.depth -= 1
             references = value.field("elements") if value is not None and value.name in _NESTED else ()
             contents = (each[1] if isinstance(each, tuple) else each for each in references)
-            self.sizes[index] = 1 + sum(self.sizes[each] for each in contents)
+            found = self.values[index]
+            own = 1 + len(found) // _TEXT if isinstance(found, str) else 1
+            self.sizes[index] = own + sum(self.sizes[each] for each in contents)
             if self.sizes[index] > _LARGEST:
                 entry = self.file.attributes[index]
                 raise entry.malformed(f"a nested attribute expands to {self.sizes[index]} values")
@@ -190,10 +198,16 @@ class _InventoryReader:
     def function(self, op: Operation) -> Function:
         attributes = attributes_of(self.file, op)
         arguments, results = function_types(self.file, attributes.get("function_type")) or ((), ())
+        name = str(self.value(attributes["sym_name"])) if "sym_name" in attributes else ""
+        sides = [tuple(map(self.printer.short_type, side)) for side in (arguments, results)]
+        self.shown += len(name) + sum(len(each) for side in sides for each in side)
+        if self.shown > _LONGEST:
+            entry = self.file.attributes[op.location]
+            raise entry.malformed(f"the signatures of functions have {self.shown} characters; the limit is {_LONGEST}")
         return Function(
-            name=str(self.value(attributes["sym_name"])) if "sym_name" in attributes else "",
-            arguments=tuple(map(self.printer.short_type, arguments)),
-            results=tuple(map(self.printer.short_type, results)),
+            name=name,
+            arguments=sides[0],
+            results=sides[1],
             argument_attributes=self.dictionaries(attributes.get("arg_attrs"), len(arguments)),
             result_attributes=self.dictionaries(attributes.get("res_attrs"), len(results)),
         )

@@ -11,6 +11,7 @@ from vhlo_tools.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from vhlo_tools.bytecode.codec import (
+        OversizedShapeError,
         Value,
         bits_of,
         children,

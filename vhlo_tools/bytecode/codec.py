@@ -13,6 +13,7 @@ from vhlo_tools.bytecode.entries import Entry, EntryTable
 from vhlo_tools.bytecode.primitives import EntryReader, flagged, svarint, varint
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.files import Chunk, View, join
+from vhlo_tools.limits import excess_of_shape
 from vhlo_tools.records import dataclass
 from vhlo_tools.spec import CodesBeside, DialectBeside, Encoding, EntryKind, Field, encodings_of, spellings_of
 
@@ -23,6 +24,14 @@ _REFERENCES: Final[dict[str, EntryKind]] = {
     "pair": "attribute",
     "type": "type",
 }
+
+
+#: From here on, unknown codes, and unknown cases of enums, are not told apart.
+_MOST_CODES: Final = 1 << 7
+
+
+class OversizedShapeError(MalformedArtifactError):
+    """A shape that is well-formed, and too large for everybody: the library would take minutes."""
 
 
 class EntryTables(Protocol):
@@ -92,8 +101,11 @@ def entry_name(tables: EntryTables, kind: EntryKind, entry: Entry) -> str:
     dialect = tables.dialect(entry.dialect)
     if not entry.custom:
         return f"{dialect} (as text)"
-    encoding = encoding_of_entry(tables, kind, entry)
-    return f"{dialect}.{encoding.name}" if encoding else f"{dialect} {kind} code {_code(tables, entry)}"
+    encoding, code = encoding_of_entry(tables, kind, entry), _code(tables, entry)
+    if encoding is not None:
+        return f"{dialect}.{encoding.name}"
+    # A dialect has some dozens; a file could have as many others as entries, and each would be told apart.
+    return f"{dialect} {kind} code {code if code < _MOST_CODES else f'{_MOST_CODES} or more'}"
 
 
 def encoding_of_entry(tables: EntryTables, kind: EntryKind, entry: Entry) -> Encoding | None:
@@ -157,9 +169,12 @@ class _Reader(EntryReader):
         self._type: int | None = None
 
     def elements(self, field: Field) -> tuple[Any, ...]:
-        number = self.count(f"elements of {field.name}")
+        at, number = self.position, self.count(f"elements of {field.name}")
         if field.kind == "svarint":
-            return tuple([(value >> 1) ^ -(value & 1) for value in self.varints(number)])
+            numbers = tuple([(value >> 1) ^ -(value & 1) for value in self.varints(number)])
+            if field.name == "shape" and (excess := excess_of_shape(numbers)) is not None:
+                raise OversizedShapeError(f"a type has {excess}", offset=self._base + at, section=self.section)
+            return numbers
         if (table := self._table(field.kind)) is not None:
             at, indices = self.position, tuple(self.varints(number))
             self.check_index(max(indices, default=-1), len(table), f"{field.kind}s", at)

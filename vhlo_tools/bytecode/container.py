@@ -172,6 +172,12 @@ _DIALECT_VERSIONS_SINCE: Final = 1
 _OP_COUNT_SINCE: Final = 4
 _REGISTRATION_SINCE: Final = 5
 
+#: The limits on dialects and on names of ops, and on the bytes of a name: there are some dozens of dialects, and some
+#: hundreds of ops, and one long string could be the name of all.
+MOST_DIALECTS: Final = 1 << 8
+MOST_OP_NAMES: Final = 1 << 14
+LONGEST_NAME: Final = 1 << 10
+
 
 @dataclass(frozen=True, slots=True)
 class DialectName:
@@ -200,17 +206,17 @@ class Dialects:
 
 def decode_dialects(reader: ByteReader, version: int, strings: int) -> Dialects:
     result = Dialects()
-    for _ in range(reader.count("dialects")):
+    for _ in range(reader.count("dialects", MOST_DIALECTS)):
         if version < _DIALECT_VERSIONS_SINCE:
             result.names.append(DialectName(reader.index(strings, "strings")))
             continue
         name, versioned = reader.flagged_index(strings, "strings")
         result.names.append(DialectName(name, _dialect_version(reader) if versioned else None))
     if version >= _OP_COUNT_SINCE:
-        announced = reader.count("op names")
+        announced = reader.count("op names", MOST_OP_NAMES)
     while reader.remaining:
         dialect = reader.index(len(result.names), "dialects")
-        for _ in range(reader.count("op names")):
+        for _ in range(reader.count("op names", MOST_OP_NAMES - len(result.ops))):
             if version < _REGISTRATION_SINCE:
                 result.ops.append(OpName(dialect, reader.index(strings, "strings")))
             else:
@@ -257,6 +263,9 @@ def _encode_group(dialect: int, ops: Iterable[OpName], version: int) -> list[byt
 # Source: «Resource Section» in ``mlir/docs/BytecodeFormat.md``.
 
 _RESOURCE_PADDING = b"\xcb"
+
+#: A view takes 184 bytes, more than a copy of most entries.
+COPIED: Final = 256
 
 
 class ResourceKind(IntEnum):
@@ -319,10 +328,11 @@ def _decode(offsets: ByteReader, contents: ByteReader, strings: int) -> Resource
         raise offsets.malformed(f"unknown kind {number} of resource", at)
     kind = ResourceKind(number)
     start = contents.position
-    value = contents.take(size)
+    value: Chunk = contents.take(size)
     # A blob that was elided, as printing may do with large ones, is only a name.
     if kind is not ResourceKind.BLOB or not size:
-        return Resource(key, kind, value, left_out=not size)
+        # A view takes more than a copy of most values.
+        return Resource(key, kind, value if size > COPIED else bytes(value), left_out=not size)
     reader = ByteReader(contents.data, start, start + size, contents.section)
     base = contents.start
     alignment, length = reader.varint(), reader.varint()
@@ -332,7 +342,8 @@ def _decode(offsets: ByteReader, contents: ByteReader, strings: int) -> Resource
     reader.take(-(reader.position - base) % max(1, alignment))
     if length != reader.remaining:
         raise reader.malformed(f"a blob of {length} bytes where {reader.remaining} remain")
-    return Resource(key, kind, reader.take(length), alignment)
+    data = reader.take(length)
+    return Resource(key, kind, data if length > COPIED else bytes(data), alignment)
 
 
 def encode_resources(groups: Sequence[ResourceGroup]) -> tuple[bytes, list[Chunk], int]:

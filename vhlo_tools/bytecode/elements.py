@@ -13,8 +13,6 @@ from vhlo_tools.files import View, slices
 
 # The beginning of a tensor, which tells most of those apart whose elements are not all equal.
 _HEAD: Final = 1 << 12
-# A program that nests shapes deeper, or has more elements, is hostile; their product is not computed.
-_LARGEST_RANK: Final = 100
 # Masks are small; larger boolean tensors are compared in the form in which they are stored.
 _MOST_BOOLEANS: Final = 1 << 24
 
@@ -54,7 +52,7 @@ def shortest_form(data: View, shape: Sequence[int], bits: int) -> View:
 
     A splat becomes a single element; ``i1`` takes a byte each. MLIR writes either form; old files pack eight to a byte.
     """
-    if len(shape) > _LARGEST_RANK or not (number := math.prod(shape)) > 1:
+    if not (number := math.prod(shape)) > 1:
         return data[:1] and memoryview(bytes([data[0] & 1])) if bits == 1 and len(data) == 1 else data
     if bits == 1:
         data = _booleans(data, number)

@@ -10,6 +10,7 @@ from itertools import accumulate
 from operator import eq
 from typing import Final, NamedTuple
 
+from vhlo_tools.bytecode.container import COPIED
 from vhlo_tools.bytecode.primitives import ByteReader, EntryReader, varint, varints
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.files import Chunk, FileRange, View, join, view
@@ -179,7 +180,7 @@ class EntryTable:
         return Entry(
             self._dialects[bisect_right(self._firsts, index) - 1],
             self._custom[index] == 1,
-            piece if stop - start > _COPIED else bytes(piece),
+            piece if stop - start > COPIED else bytes(piece),
             start,
         )
 
@@ -289,11 +290,7 @@ def _code(entry: Entry) -> int:
 
 
 def decode_entries(offsets: ByteReader, contents: ByteReader, dialects: int) -> tuple[EntryTable, EntryTable]:
-    at = offsets.position
-    numbers = offsets.count("attributes"), offsets.count("types")
-    for number, things in zip(numbers, ("attributes", "types"), strict=True):
-        if number > LARGEST_TABLE:
-            raise offsets.malformed(f"the file has {number} {things}; the limit is {LARGEST_TABLE}", at)
+    numbers = offsets.count("attributes", LARGEST_TABLE), offsets.count("types", LARGEST_TABLE)
     data, base = contents.data, 0
     if isinstance(data, FileRange) and contents.remaining <= _READ_AT_ONCE:
         data, base = view(bytes(data[contents.position : contents.end])), contents.position
@@ -342,8 +339,8 @@ def encode_entries(attributes: EntryTable, types: EntryTable) -> list[Chunk]:
 #
 # Source: ``BytecodeReader.cpp``, class PropertiesSectionReader. An entry is bytes, whose format depends on the op.
 
-# A view takes 184 bytes, more than a copy of most entries.
-_COPIED: Final = 256
+# Up to this size, equal properties are one object, whose place is that of the first.
+_SHARED: Final = 2
 
 
 class Properties(NamedTuple):
@@ -359,15 +356,19 @@ class Properties(NamedTuple):
 
 def decode_properties(reader: ByteReader) -> list[Properties]:
     entries = []
-    at = reader.position
-    number = reader.count("properties")
-    if number > LARGEST_TABLE:
-        raise reader.malformed(f"the file has {number} properties; the limit is {LARGEST_TABLE}", at)
-    for _ in range(number):
+    # The shortest, which are a hundred times as large in memory as in the file.
+    shared: dict[bytes, Properties] = {}
+    for _ in range(reader.count("properties", LARGEST_TABLE)):
         size = reader.varint()
         offset = reader.position
         data = reader.take(size)
-        entries.append(Properties(data if size > _COPIED else bytes(data), offset))
+        if size > _SHARED:
+            entries.append(Properties(data if size > COPIED else bytes(data), offset))
+            continue
+        found = shared.get(short := bytes(data))
+        if found is None:
+            found = shared[short] = Properties(short, offset)
+        entries.append(found)
     if reader.remaining:
         raise reader.malformed(f"{reader.remaining} bytes follow the last entry")
     return entries

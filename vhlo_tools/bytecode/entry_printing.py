@@ -337,10 +337,10 @@ class Printer:
     def _dense(self, value: Value) -> str:
         text, shape, element = self.builtin_tensor(value.field("type"))
         data = value.field("data")
-        # The product of hostile sizes takes extremely long to compute, and brackets nest as deep as the shape.
-        number = math.prod(shape) if len(shape) <= _DEEPEST else 1
+        number = math.prod(shape)
         if number <= 0:
             return f"dense<> : {text}"
+        # Brackets nest as deep as the shape.
         if len(shape) <= _DEEPEST and element == "i1" and (booleans := _booleans(bytes(data), number)):
             return f"dense<{_nested(booleans, shape)}> : {text}"
         return f'dense<"0x{bytes(data).hex().upper()}"> : {text}'

@@ -12,6 +12,7 @@ from typing import Final
 
 from vhlo_tools.bytecode.codec import Value, decode_entry, encode_entry
 from vhlo_tools.bytecode.container import (
+    LONGEST_NAME,
     PROPERTIES_SINCE,
     Container,
     Dialects,
@@ -74,8 +75,8 @@ class File:
         self.order: list[str] = [section.name for section in container.sections]
         #: Inherent attributes are in properties, not in dictionaries. Code that moves them must set it.
         self.has_properties: bool = container.version >= PROPERTIES_SINCE
-        #: What ops found in properties, by the name of the op and the number of the properties.
-        self.decoded_properties: dict[tuple[str, int], tuple[Properties, Mapping[str, int]]] = {}
+        #: What ops found in properties, by the names of their attributes and the number of the properties.
+        self.decoded_properties: dict[tuple[tuple[str, ...], int], tuple[Properties, Mapping[str, int]]] = {}
         # The parts to encode anew, even if nothing tells that they were edited.
         self._rewritten: set[str] = set()
         # By the revision of the attributes at which they were read.
@@ -104,8 +105,17 @@ class File:
     @cached_property
     def dialects(self) -> Dialects:
         """The dialects and the names of their ops."""
-        reader = self._container.section("dialect").reader(self._data)
-        return decode_dialects(reader, self._container.version, len(self.strings))
+        section = self._container.section("dialect")
+        found = decode_dialects(section.reader(self._data), self._container.version, len(self.strings))
+        names = [*(each.name for each in found.names), *(each.name for each in found.ops)]
+        longest = max([len(self.strings[each]) for each in names], default=0)
+        if longest > LONGEST_NAME:
+            raise MalformedArtifactError(
+                f"the name of a dialect or an op has {longest} bytes; the limit is {LONGEST_NAME}",
+                offset=section.offset,
+                section="dialect",
+            )
+        return found
 
     @cached_property
     def _entries(self) -> tuple[EntryTable, EntryTable]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from vhlo_tools.bytecode.container import SECTION_NAMES
@@ -42,6 +43,10 @@ KNOWN: Final = 0x7F
 #: The mark of a section with regions.
 IR: Final = SECTION_NAMES.index("ir")
 
+#: The limit on regions, and that on blocks: each takes some 500 bytes of memory, and as little as one of the file.
+#: Programs of 300,000 ops have some 30,000.
+MOST_BLOCKS: Final = 1 << 18
+
 #: So many ops are read, and operands written, at once: their numbers are objects until they are in a column.
 AT_ONCE: Final = 1 << 15
 
@@ -61,6 +66,8 @@ _MOST_USUAL: Final = 32
 _LONGEST_USUAL: Final = 2 + 4 + 4 * _MOST_USUAL
 # Ops of one name differ in their types and attributes: these are the last ones that are tried.
 _TRIED: Final = 8
+# So many different arguments of blocks, and rare parts of ops, are remembered.
+_MOST_ALIKE: Final = 1 << 12
 
 
 class TableSizes(NamedTuple):
@@ -101,13 +108,22 @@ class _Decoder:
         # Indexing bytes is faster than indexing a view, and an IR section holds no constants.
         self.data = bytes(reader.take(reader.remaining))
         self.position = 0
+        # The number of blocks in the region, and of all regions and blocks so far.
         self.blocks = 0
+        self.seen = {"regions": 0, "blocks": 0}
         self.version = version
         self.tables = tables
         # Isolated regions below this level are passed over.
         self.deepest = deepest
         self.locations_optional = version >= OPTIONAL_LOCATIONS_SINCE
         self.heads = Heads()
+        # What stands for each region without blocks, and for each block without arguments and ops: nothing is edited
+        # in them.
+        self.no_region = Region()
+        self.no_block = Block(rows=Rows(self.heads))
+        # Those that are alike are one object each, because the shortest take one byte of the file, or five.
+        self.argument: Callable[[int, int | None], BlockArgument] = lru_cache(_MOST_ALIKE)(BlockArgument)
+        self.shared: Callable[..., Extra] = lru_cache(_MOST_ALIKE)(Extra)
         # By the bytes with which an op begins, its name and its mask: the kinds of the last such ops.
         self.kinds: dict[bytes, list[_Kind]] = {}
         self.is_damaged = False
@@ -155,6 +171,8 @@ class _Decoder:
 
     def block(self, values: int, depth: int) -> Block:
         head = self.varint()
+        if not head:
+            return self.no_block
         rows = Rows(self.heads)
         block = Block(rows=rows)
         if head & 1:
@@ -227,7 +245,7 @@ class _Decoder:
             else:
                 if ordered:
                     self.position = at
-                    extras[len(heads)] = Extra((), self.use_lists(ordered))
+                    extras[len(heads)] = self.shared((), self.use_lists(ordered))
                     at = self.position
                 heads.append(head)
                 locations.append(location)
@@ -265,7 +283,8 @@ class _Decoder:
             successors = self.indices(self.varint(), self.blocks, "blocks") if mask & HAS_SUCCESSORS else []
             use_lists = self.use_lists(len(results)) if mask & HAS_USE_LISTS else ()
             regions, isolated = self.regions(values, depth + 1) if mask & HAS_REGIONS else ((), False)
-            rows.add(head, location, operands, Extra(tuple(successors), use_lists, regions, isolated))
+            make = Extra if mask & HAS_REGIONS else self.shared
+            rows.add(head, location, operands, make(tuple(successors), use_lists, regions, isolated))
         is_usual = not mask & (HAS_SUCCESSORS | HAS_REGIONS) and number <= _MOST_USUAL and self.data[start] & 1
         ordered = len(results) if mask & HAS_USE_LISTS else 0
         if is_usual and bool(ordered) == bool(mask & HAS_USE_LISTS) and not self.is_damaged:
@@ -281,9 +300,9 @@ class _Decoder:
                 if head >> 1 >= types:
                     raise self.malformed(f"index {head >> 1} is outside the table of {types} types")
                 location = self.index(attributes, "attributes") if head & 1 else None
-                block.arguments.append(BlockArgument(head >> 1, location))
+                block.arguments.append(self.argument(head >> 1, location))
             else:
-                block.arguments.append(BlockArgument(self.index(types, "types"), self.index(attributes, "attributes")))
+                block.arguments.append(self.argument(self.index(types, "types"), self.index(attributes, "attributes")))
         if self.version >= USE_LISTS_SINCE:
             block.use_list_mark = self.byte()
             if block.use_list_mark:
@@ -314,17 +333,24 @@ class _Decoder:
         number, isolated = head >> 1, bool(head & 1)
         if number > len(self.data) - self.position:
             raise self.malformed(f"{number} regions where {len(self.data) - self.position} bytes remain")
+        self.more(number, "regions")
         end = self.enter_section() if isolated and self.version >= SECTIONS_SINCE else None
         if end is not None and depth > self.deepest:
             self.position = end
             return (), isolated
-        regions = []
+        # A list that grows takes twice the memory.
+        regions = [self.no_region] * number
         # No comprehension here and in `region`, because it takes a stack frame of its own before Python 3.12.
-        for _ in range(number):
-            regions.append(self.region(0 if isolated else values, depth))
+        for each in range(number):
+            regions[each] = self.region(0 if isolated else values, depth)
         if end is not None and self.position != end:
             raise self.malformed(f"a section of regions ends at {self.start + end}, but its regions end here")
         return regions, isolated
+
+    def more(self, number: int, things: str) -> None:
+        self.seen[things] += number
+        if self.seen[things] > MOST_BLOCKS:
+            raise self.malformed(f"the file has {self.seen[things]} {things} or more; the limit is {MOST_BLOCKS}")
 
     def enter_section(self) -> int:
         mark = self.byte()
@@ -336,12 +362,13 @@ class _Decoder:
     def region(self, values: int, depth: int) -> Region:
         number = self.count("blocks")
         if number == 0:
-            return Region()
+            return self.no_region
+        self.more(number, "blocks")
         defined = self.count("values")
         around, self.blocks = self.blocks, number
-        blocks = []
-        for _ in range(number):
-            blocks.append(self.block(values + defined, depth))
+        blocks = [self.no_block] * number
+        for each in range(number):
+            blocks[each] = self.block(values + defined, depth)
         self.blocks = around
         region = Region(blocks)
         if region.values != defined:

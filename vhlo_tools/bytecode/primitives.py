@@ -101,10 +101,15 @@ class ByteReader:
         value = self.varint()
         return (value >> 1) ^ -(value & 1)
 
-    def count(self, things: str) -> int:
-        """Read a number of items of at least one byte each, which cannot exceed the number of remaining bytes."""
+    def count(self, things: str, most: int | None = None) -> int:
+        """Read a number of items of at least one byte each, which cannot exceed the number of remaining bytes.
+
+        Nor may it exceed ``most``: what takes much more memory than bytes of the file has a limit.
+        """
         at = self.position
         value = self.varint()
+        if most is not None and value > most:
+            raise self.malformed(f"the file has {value} {things}; the limit is {most}", at)
         if value > self.remaining:
             raise self.malformed(f"{value} {things} were announced, but only {self.remaining} bytes are left", at)
         return value

@@ -19,6 +19,11 @@ from vhlo_tools.spec import find_op_version
 
 #: The dialects whose ops have known properties.
 KNOWN_DIALECTS: Final = ("builtin", "vhlo")
+_OF_MODULE: Final[tuple[str, ...]] = ("sym_name", "sym_visibility")
+_LONGEST_NUMBER: Final = 9
+# Of the inherent attributes of an op: those of StableHLO have some dozen.
+_MOST_INHERENT: Final = 64
+_MOST_KEPT: Final = 1 << 14
 
 
 class Place(NamedTuple):
@@ -138,32 +143,43 @@ def inherent_attributes(file: File, op: Operation | Head) -> Mapping[str, int]:
     """
     if op.properties is None:
         return {}
-    name, properties = file.op_name(op.name), file.properties[op.properties]
-    known, found = file.decoded_properties.get((name, op.properties), (None, {}))
-    if known is not properties:
-        found = _inherent(file, name, properties)
-        # Kept, because many ops may refer to the same large ones.
-        file.decoded_properties[name, op.properties] = properties, found
+    dialect, _, name = file.op_name(op.name).partition(".")
+    if dialect not in KNOWN_DIALECTS:
+        return {}
+    properties = file.properties[op.properties]
+    names = _OF_MODULE
+    if dialect != "builtin":
+        known = find_op_version(name)
+        # What is too long for them is read once for all ops, whatever their names.
+        is_short = known is not None and len(properties.data) <= _LONGEST_NUMBER * len(known.attributes)
+        names = tuple(known.attributes) if known is not None and is_short else ()
+    kept, found = file.decoded_properties.get((names, op.properties), (None, {}))
+    if kept is not properties:
+        found = _inherent(file, names, properties)
+        # Kept, because many ops may refer to the same large ones; but what is kept is larger than what it is read from.
+        if len(file.decoded_properties) >= _MOST_KEPT:
+            file.decoded_properties.clear()
+        file.decoded_properties[names, op.properties] = properties, found
     return found
 
 
-def _inherent(file: File, op: str, properties: Properties) -> dict[str, int]:
-    dialect, _, name = op.partition(".")
-    if dialect not in KNOWN_DIALECTS:
-        return {}
+def _inherent(file: File, names: tuple[str, ...], properties: Properties) -> dict[str, int]:
     reader, size = properties.reader(), len(file.attributes)
-    if dialect == "builtin":
+    if names is _OF_MODULE:
         flagged: list[tuple[int, bool]] = []
         while reader.remaining:
             flagged.append(reader.flagged_index(size, "attributes"))
-        found = zip(("sym_name", "sym_visibility"), flagged, strict=False)
+        found = zip(names, flagged, strict=False)
         return {each: index for each, (index, present) in found if present}
+    if reader.remaining > _LONGEST_NUMBER * _MOST_INHERENT:
+        # One entry could be that of all ops, each of which is looked at with all of its attributes.
+        raise reader.malformed(
+            f"an op has properties of {reader.remaining} bytes; the limit is {_LONGEST_NUMBER * _MOST_INHERENT}"
+        )
     values: list[int] = []
     while reader.remaining:
         values.append(reader.index(size, "attributes"))
-    known = find_op_version(name)
-    names = known.attributes if known and len(known.attributes) == len(values) else map(str, range(len(values)))
-    return dict(zip(names, values, strict=True))
+    return dict(zip(names if len(names) == len(values) else map(str, range(len(values))), values, strict=True))
 
 
 def attributes_of(file: File, op: Operation | Head) -> Mapping[str, int]:

@@ -54,6 +54,9 @@ if TYPE_CHECKING:
 _DEEPEST: Final = 100
 #: No step compares a value of more bytes than this.
 _LONGEST: Final = 4096
+# So many entries are remembered, and cases of an enum told apart: a file could have as many as it has bytes.
+_MOST_SEEN: Final = 1 << 14
+_MOST_CASES: Final = 1 << 7
 
 
 class Structures:
@@ -235,6 +238,8 @@ class Introductions:
                 entry = table[index]
                 key = (entry.dialect, bytes(entry.data[: lengths.get(dialects[entry.dialect], 0)]))
                 if key not in seen:
+                    if len(seen) >= _MOST_SEEN:
+                        seen.clear()
                     seen.add(key)
                     found.update(self._own(kind, entry, decode_entry(self._file, kind, entry)))
         return frozenset(found)
@@ -336,7 +341,8 @@ class Introductions:
             enum = find_enum(field.enum)
             case = enum.case_of(content) if enum else None
             if case is None:
-                yield Name(f"{field.enum}.{content}", kind, self._future, known=False)
+                number = content if content < _MOST_CASES else f"{_MOST_CASES} or more"
+                yield Name(f"{field.enum}.{number}", kind, self._future, known=False)
             elif case.min > _oldest():
                 yield Name(f"{field.enum}.{case.name}", kind, case.min)
 

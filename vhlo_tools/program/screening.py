@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from contextlib import suppress
 from copy import copy
 from functools import cached_property
@@ -15,7 +16,7 @@ from typing import Any, Final
 
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.bindings import PARSE_ONCE, TRIAL, MLIRFailure, Provider, isolation, xla
-from vhlo_tools.bytecode import File, decode_entry
+from vhlo_tools.bytecode import Entry, File, OversizedShapeError, decode_entry
 from vhlo_tools.errors import (
     EngineCrashError,
     EngineError,
@@ -24,6 +25,7 @@ from vhlo_tools.errors import (
     MalformedArtifactError,
 )
 from vhlo_tools.files import NO_CACHE, DigestSet, cache_folder, join
+from vhlo_tools.limits import MOST_DIMENSIONS
 from vhlo_tools.program.constant_sizes import refuse_constants_of_other_sizes, without_values
 from vhlo_tools.program.program import unreadable
 
@@ -42,6 +44,8 @@ _SUCCEEDED: Final = "programs-read"
 
 # The widest integer type that is read, in bits.
 _WIDEST: Final = 1 << 12
+# As in `tensor<2x?x3xf32>`; a run of them is looked at once.
+_MANY_DIMENSIONS: Final = re.compile(rb"(?<![\w?])(?:(?:\d+|\?)\s*x\s*){%d}" % (MOST_DIMENSIONS + 1))
 
 
 class Trial:
@@ -94,7 +98,7 @@ def trial_of(artifact: Artifact, provider: Provider) -> Trial | None:
     """Marks the artifact as trusted if it needs no trial."""
     if artifact.trusted:
         return None
-    refuse_wide_integers(artifact.file, artifact.name)
+    refuse_oversized_types(artifact.file, artifact.name)
     refuse_constants_of_other_sizes(artifact.file)
     short = without_values(artifact.copy_of_file())
     trial = Trial(provider, bytes(artifact) if short is None else join(short), portable=True)
@@ -115,16 +119,25 @@ def try_artifact(artifact: Artifact, trial: Trial) -> None:
     artifact.trusted = True
 
 
-def refuse_wide_integers(file: File, name: str) -> None:
-    """MLIR allows 16,777,215 bits, and takes seconds to print one number of them; StableHLO has at most 64.
+def refuse_oversized_types(file: File, name: str) -> None:
+    """Refuse types on which MLIR takes minutes.
 
-    Types that are damaged are left to the library, which reports them.
+    It allows integers of 16,777,215 bits, and takes seconds to print one; StableHLO has at most 64. It allows any
+    number of dimensions, and its conversion takes the square of them. Types that are damaged are left to the library,
+    which reports them.
     """
-    width = 0
+    width, types = 0, list[Entry]()
     with suppress(MalformedArtifactError):
-        for entry in file.types:
-            value = decode_entry(file, "type", entry) if file.dialect(entry.dialect) == "builtin" else None
-            if value is not None and value.name == "integer":
+        types += file.types
+    for entry in types:
+        try:
+            value = decode_entry(file, "type", entry)
+        except OversizedShapeError:
+            raise
+        except MalformedArtifactError:
+            continue
+        else:
+            if value is not None and value.dialect == "builtin" and value.name == "integer":
                 # The lowest two bits are the signedness (mlir/include/mlir/IR/BuiltinDialectBytecode.td).
                 width = max(width, int(str(value.fields[0])) >> 2)
     if width > _WIDEST:
@@ -133,6 +146,8 @@ def refuse_wide_integers(file: File, name: str) -> None:
 
 def screen_source(data: bytes, provider: Provider, name: str) -> None:
     """Parses it in a child process, which may crash."""
+    if _MANY_DIMENSIONS.search(data):
+        raise InvalidProgramError(f"{name} has a type of more than {MOST_DIMENSIONS} dimensions, which are the limit")
     trial = Trial(provider, data, portable=False)
     if trial.needed and (reason := trial.run()):
         raise InvalidProgramError(_explained(name, provider, reason)) from reason
