@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Final
 
 from vhlo_tools.gate.report_model import Answer, Scope, Summary
+from vhlo_tools.printable import json_text
 
 # The module and the renderer of each format.
 _RENDERERS: Final = {
@@ -40,11 +41,9 @@ def render_statistics(output_format: str, scope: Scope, answers: Iterable[Answer
         summary.add(answer)
     rows = summary.statistics()
     if output_format == "json":
-        # Imported here, as are the next, because few reports are statistics.
-        import json
-
-        yield f"{json.dumps(rows, indent=2, allow_nan=False)}\n"
+        yield f"{json_text(rows, indent=2)}\n"
         return
+    # Imported here because few reports are statistics.
     import shutil
     import textwrap
 
