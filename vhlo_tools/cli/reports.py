@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from vhlo_tools.cli import options
-from vhlo_tools.printable import json_text, printable
+from vhlo_tools.printable import json_text, printable, printable_lines
 
 
 def check_report(output: str | None, output_format: str) -> bool:
@@ -24,8 +24,8 @@ def check_report(output: str | None, output_format: str) -> bool:
 
 
 def encoded(lines: Iterable[str]) -> Iterator[bytes]:
-    # File names may contain bytes that are not text.
-    return (f"{line}\n".encode("utf-8", "backslashreplace") for line in lines)
+    """Lines of text or of JSON, which stays as it is."""
+    return (f"{printable_lines(line)}\n".encode() for line in lines)
 
 
 def json_lines(

@@ -15,7 +15,7 @@ from vhlo_tools.cli.helping import OptionDecorator, command
 from vhlo_tools.cli.reports import encoded
 from vhlo_tools.cli.run import input_option, read_inputs
 from vhlo_tools.cli.verify_stores import are_stores, verify_stores
-from vhlo_tools.printable import json_text, printable_lines
+from vhlo_tools.printable import json_text
 
 if TYPE_CHECKING:
     from vhlo_tools.execution import EngineName
@@ -162,7 +162,7 @@ def verify(
     if output_format == "json":
         said = json_text(_as_json(report), indent=2)
     else:
-        said = printable_lines(str(report))
+        said = str(report)
     if output is None:
         echo(said)
     else:
