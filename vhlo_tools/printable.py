@@ -2,8 +2,8 @@
 
 The rule of each format, for everything that comes from a file:
 
-- text: :func:`printable` for a name, :func:`printable_lines` for lines; also within XML, HTML, DOT and annotations, which
-  escape the rest as they must;
+- text: :func:`printable` for a name, :func:`printable_lines` for lines; also within XML, HTML, DOT and annotations,
+  which escape the rest as they must;
 - JSON: :func:`json_text`, whose values are exactly what the file has;
 - MLIR and HLO: :func:`mlir_text` and :func:`hlo_text`, which mean what they meant.
 """
@@ -17,8 +17,8 @@ from typing import Final
 # `##vso[` (Azure Pipelines), `##teamcity[`, `section_start:1:` (GitLab: logs_section_prefix_regex of Gitlab::Regex).
 # GitHub's runner searches as people compare words, by which some characters that are not ASCII count for nothing.
 _ANYWHERE: Final = re.compile(r"#(?=#|[^\n -~])|(?<=section)_(?=(?:start|end):[0-9]+:)")
-# And at the start of a line, after white space: `::` (GitHub: ActionCommand.TryParseV2), and of Buildkite `--- `, `+++ `,
-# `~~~ ` (HeaderTimesStreamer of buildkite/agent) and `^^^ `.
+# And at the start of a line, after white space: `::` (GitHub: ActionCommand.TryParseV2), and `--- `, `+++ `, `~~~ `
+# (HeaderTimesStreamer of buildkite/agent) and `^^^ `.
 _AT_START: Final = re.compile(r"(?m)^([^!-~\n]*)(:(?=[^!-~\n]*:)|([-+~^])(?=\3\3 ))")
 
 

@@ -236,7 +236,8 @@ def _show(settings: Settings, provider: str | None) -> int:
 
     gate = Gate(settings, provider=provider)
     files = gate.files(settings.paths) if settings.source("paths") == COMMAND_LINE else []
-    options.show(settings.output_format, check_settings.as_json(gate, files), map(printable, check_settings.lines(gate, files)))
+    lines = map(printable, check_settings.lines(gate, files))
+    options.show(settings.output_format, check_settings.as_json(gate, files), lines)
     return 0
 
 

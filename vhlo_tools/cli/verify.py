@@ -159,10 +159,7 @@ def verify(
     values = read_inputs(inputs) if inputs else None
     (before, name), (other, other_name) = (*read, (None, None))[:2]
     report = api.verify(before, other, values, drawing.seed, names=(name, other_name), **running)
-    if output_format == "json":
-        said = json_text(_as_json(report), indent=2)
-    else:
-        said = str(report)
+    said = json_text(_as_json(report), indent=2) if output_format == "json" else str(report)
     if output is None:
         echo(said)
     else:

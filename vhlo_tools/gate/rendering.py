@@ -48,9 +48,9 @@ def render_statistics(output_format: str, scope: Scope, answers: Iterable[Answer
     import textwrap
 
     width = shutil.get_terminal_size().columns
-    rows = [{key: printable(str(value)) for key, value in row.items()} for row in rows]
-    widths = {key: max((len(row[key]) for row in rows), default=0) for key in ("count", "level", "feature")}
-    for row in rows:
+    shown = [{key: printable(str(value)) for key, value in row.items()} for row in rows]
+    widths = {key: max((len(row[key]) for row in shown), default=0) for key in ("count", "level", "feature")}
+    for row in shown:
         level, feature = (row[key].ljust(widths[key]) for key in ("level", "feature"))
         head = f"{row['count']:>{widths['count']}}  {level}  {feature}  "
         yield f"{head}{textwrap.shorten(row['title'], max(width - len(head), 20), placeholder='...')}\n"
