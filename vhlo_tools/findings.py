@@ -105,8 +105,8 @@ class Finding:
         # Names in a program may contain anything, and all of these are shown.
         for field in ("message", "op", "remedy", "path", "function"):
             text = getattr(self, field)
-            if text is not None and not text.isprintable():
-                object.__setattr__(self, field, printable(text))
+            if text is not None and (shown := printable(text)) != text:
+                object.__setattr__(self, field, shown)
 
     def __str__(self) -> str:
         return _with_count(self.text, self.count)

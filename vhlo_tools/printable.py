@@ -1,27 +1,39 @@
-"""Text from files, made fit for one line of a terminal or a log."""
+"""Text from files, made fit for a terminal, for a log that a runner of CI reads, and for JSON and MLIR in such a log.
+
+The rule of each format, for everything that comes from a file:
+
+- text: :func:`printable` for a name, :func:`printable_lines` for lines; also within XML, HTML, DOT and annotations,
+  which escape the rest as they must;
+- JSON: :func:`json_text`, whose values are exactly what the file has;
+- MLIR and HLO: :func:`mlir_text` and :func:`hlo_text`, which mean what they meant.
+"""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-# What CI runners take for a command: `::error::` after white space (GitHub), `##[error]` and `##vso[...]` anywhere
-# (GitHub, Azure).
-_COMMAND: Final = re.compile(r"(?m)^( *):(?=:)|#(?=#(?:\[|vso\[))")
+# What runners of CI take for a command anywhere in a line: `##[` (GitHub: ActionCommand.TryParse of actions/runner),
+# `##vso[` (Azure Pipelines), `##teamcity[`, `section_start:1:` (GitLab: logs_section_prefix_regex of Gitlab::Regex).
+# GitHub's runner searches as people compare words, by which some characters that are not ASCII count for nothing.
+_ANYWHERE: Final = re.compile(r"#(?=#|[^\n -~])|(?<=section)_(?=(?:start|end):[0-9]+:)")
+# And at the start of a line, after white space: `::` (GitHub: ActionCommand.TryParseV2), and `--- `, `+++ `, `~~~ `
+# (HeaderTimesStreamer of buildkite/agent) and `^^^ `.
+_AT_START: Final = re.compile(r"(?m)^([^!-~\n]*)(:(?=[^!-~\n]*:)|([-+~^])(?=\3\3 ))")
 
 
 def printable(text: str) -> str:
     r"""Return text with everything that is not printable as an escape: ``\n``, ``\x1b``, ``\u202e``.
 
-    The result is one line. It has no control characters, no marks that change the direction of text, and no bytes of
-    other encodings than UTF-8.
+    The result is one line. It has no control characters, no marks that change the direction of text, no bytes of other
+    encodings than UTF-8, and nothing within that a CI runner takes for a command.
 
-    >>> printable("f\x1b[31m.py\n")
-    'f\\x1b[31m.py\\n'
+    >>> printable("f\x1b[31m.py\n ##[error]")
+    'f\\x1b[31m.py\\n \\x23#[error]'
     """
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+    if not text.isprintable():
+        text = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+    return _without_commands(text, "\\x{:02x}")
 
 
 def printable_lines(text: str) -> str:
@@ -31,4 +43,38 @@ def printable_lines(text: str) -> str:
     'a\n\\x3a:error::b'
     """
     lines = "\n".join(map(printable, text.split("\n")))
-    return _COMMAND.sub(lambda found: f"{found[1] or ''}\\x{ord(found[0][-1]):02x}", lines)
+    return _AT_START.sub(lambda found: f"{found[1]}\\x{ord(found[2]):02x}", lines)
+
+
+def json_text(value: object, *, indent: int | None = None) -> str:
+    r"""Return JSON in ASCII that :func:`printable_lines` leaves as it is, and that means exactly the value.
+
+    >>> json_text("\x1b ##[error]")
+    '"\\u001b \\u0023#[error]"'
+    """
+    # Imported here because most output is text.
+    import json
+
+    return _without_commands(json.dumps(value, indent=indent, default=str, allow_nan=False), "\\u{:04x}")
+
+
+def mlir_text(text: str) -> str:
+    r"""Return MLIR, as its printer writes it, with nothing within its strings that a CI runner takes for a command.
+
+    The printer itself escapes what is not ASCII. Outside of strings there is no such text.
+
+    >>> mlir_text('@"##[error]"')
+    '@"\\23#[error]"'
+    """
+    return _without_commands(text, "\\{:02X}")
+
+
+def hlo_text(text: str) -> str:
+    r"""Return HLO as :func:`mlir_text` returns MLIR, with the escapes of its strings: ``\043``."""
+    return _without_commands(text, "\\{:03o}")
+
+
+def _without_commands(text: str, escape: str) -> str:
+    if "#" in text or "section_" in text:
+        return _ANYWHERE.sub(lambda found: escape.format(ord(found[0])), text)
+    return text

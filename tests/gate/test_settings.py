@@ -247,7 +247,8 @@ def test_settings_are_shown_as_json(folder: Path, capsys: pytest.CaptureFixture[
 
 
 def test_what_is_shown_as_text_can_be_read_again(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = f"{FLEET}[levels]\n'alias_*' = 'warn'\n[[overrides]]\npaths = ['a/']\nlevels = {{ tan = 'warn' }}"
+    text = f"{FLEET}[levels]\n'alias_*' = 'warn'\n[[overrides]]\npaths = ['a/', HOSTILE]\nlevels = {{ tan = 'warn' }}"
+    text = text.replace("HOSTILE", r'"\U000E0001é\u009b\u202e\n##[error]"')
     settings = read_settings(write(folder / "vhlo-tools.toml", text))
     again = read_settings(write(folder / "second.toml", check(capsys, "--show-settings")[1]))
     assert json.dumps(again.values(), default=str).replace("second", "vhlo-tools") == json.dumps(

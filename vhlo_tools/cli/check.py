@@ -32,6 +32,7 @@ from vhlo_tools.gate import (
     render_statistics,
     wrapped,
 )
+from vhlo_tools.printable import printable
 from vhlo_tools.spec import Feature, explanation_of, known_explanations, known_features
 
 if TYPE_CHECKING:
@@ -235,7 +236,8 @@ def _show(settings: Settings, provider: str | None) -> int:
 
     gate = Gate(settings, provider=provider)
     files = gate.files(settings.paths) if settings.source("paths") == COMMAND_LINE else []
-    options.show(settings.output_format, check_settings.as_json(gate, files), check_settings.lines(gate, files))
+    lines = map(printable, check_settings.lines(gate, files))
+    options.show(settings.output_format, check_settings.as_json(gate, files), lines)
     return 0
 
 

@@ -78,8 +78,12 @@ def _plain(value: Any) -> Any:
 def _toml(value: Any) -> str:
     if isinstance(value, Mapping):
         return f"{{ {', '.join(f'{_toml_key(key)} = {_toml(each)}' for key, each in value.items())} }}"
-    return value.isoformat() if isinstance(value, date) else json.dumps(_plain(value), ensure_ascii=False)
+    if isinstance(value, date):
+        return value.isoformat()
+    text = json.dumps(_plain(value), ensure_ascii=False)
+    # TOML has no \x, and no pairs of surrogates.
+    return "".join(char if char.isprintable() and char != "#" else f"\\U{ord(char):08x}" for char in text)
 
 
 def _toml_key(key: str) -> str:
-    return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else json.dumps(key)
+    return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else _toml(key)

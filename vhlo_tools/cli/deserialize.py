@@ -12,6 +12,7 @@ from vhlo_tools.artifact import Artifact
 from vhlo_tools.cli import options
 from vhlo_tools.cli.display import echo
 from vhlo_tools.cli.helping import command
+from vhlo_tools.printable import hlo_text, mlir_text
 
 
 @command()
@@ -39,6 +40,8 @@ def deserialize(
     program = api.program_of(opened, emit, debug_info=debug_info, provider=provider, trusted=trusted)
     if emit != "vhlo":
         _note_newer(opened, provider)
+    if output == options.STANDARD and not binary:
+        program = (hlo_text if emit == "hlo-text" else mlir_text)(program.decode()).encode()
     options.write_output(output, [program], force=force, binary=binary)
 
 

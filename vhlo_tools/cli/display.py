@@ -68,17 +68,17 @@ def window_width() -> int | None:
 
 def show_facts(title: str, facts: Iterable[tuple[str, str]]) -> None:
     """Print a title and labelled texts, wrapped at the window."""
-    width, held = window_width(), [(printable(label), printable(text)) for label, text in facts]
+    width, held = window_width(), [(_cell(label), _cell(text)) for label, text in facts]
     if width is None:
         longest = max((len(label) for label, _ in held), default=0)
-        echo("\n".join([printable(title), *(f"  {label.ljust(longest)}  {text}" for label, text in held)]))
+        echo("\n".join([_cell(title), *(f"  {label.ljust(longest)}  {text}" for label, text in held)]))
         return
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
     console = _console(width)
-    console.print(Text(printable(title), style="bold"))
+    console.print(Text(_cell(title), style="bold"))
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="cyan", no_wrap=True)
     grid.add_column(overflow="fold")
@@ -89,7 +89,7 @@ def show_facts(title: str, facts: Iterable[tuple[str, str]]) -> None:
 
 def show_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], *, title: str = "", indent: int = 0) -> None:
     """Print a table: a row to a line for a program, and cells broken at the window on a terminal."""
-    width, cells = window_width(), [[printable(cell) for cell in row] for row in rows]
+    width, cells = window_width(), [[_cell(cell) for cell in row] for row in rows]
     if width is None:
         lines = [title] if title else []
         lines += [f"{' ' * indent}{line}" for line in plain_rows(columns, cells)]
@@ -101,7 +101,7 @@ def show_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], *, titl
 
     console = _console(width)
     if title:
-        console.print(Text(printable(title), style="bold"))
+        console.print(Text(_cell(title), style="bold"))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
         table.add_column(
@@ -120,6 +120,11 @@ def plain_rows(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> Ite
         yield "  ".join(
             cell.rjust(width) if column.align == "right" else cell.ljust(width) for column, cell, width in placed
         ).rstrip()
+
+
+def _cell(text: str) -> str:
+    """One line, which may begin one of the output."""
+    return printable_lines(printable(text))
 
 
 def _console(width: int) -> Console:

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -148,7 +149,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (click.exceptions.Abort, KeyboardInterrupt):
         return 130
     except click.ClickException as error:
-        error.show()
+        shown = StringIO()
+        error.show(shown)
+        echo(shown.getvalue(), err=True, nl=False)
         return 2
     except VhloToolsError as error:
         return _fail(str(error), options.exit_code_of(error))

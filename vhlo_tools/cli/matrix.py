@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -17,7 +16,7 @@ from vhlo_tools.cli.display import Column, echo, plain_rows
 from vhlo_tools.cli.helping import command
 from vhlo_tools.cli.reports import check_report, encoded
 from vhlo_tools.cli.verify import drawing_options, loose_tolerance_options
-from vhlo_tools.printable import printable
+from vhlo_tools.printable import json_text, printable
 
 if TYPE_CHECKING:
     from vhlo_tools.files import Chunk
@@ -35,10 +34,10 @@ def json_lines(matrix: Matrix) -> Iterator[str]:
     cells = found.pop("cells")
     yield "{"
     for key, value in found.items():
-        yield f'  "{key}": {json.dumps(value)},'
+        yield f'  "{key}": {json_text(value)},'
     yield '  "cells": ['
     for number, cell in enumerate(cells):
-        yield f"    {json.dumps(cell, allow_nan=False)}{',' if number + 1 < len(cells) else ''}"
+        yield f"    {json_text(cell)}{',' if number + 1 < len(cells) else ''}"
     yield "  ]"
     yield "}"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from datetime import date
 from typing import Any, Final
@@ -16,6 +15,7 @@ from vhlo_tools.cli.helping import command
 from vhlo_tools.cli.reports import encoded, fields_of, json_lines, readable_path, readable_size
 from vhlo_tools.files import place, write_atomically
 from vhlo_tools.findings import finding_as_json, findings_lines
+from vhlo_tools.printable import json_text
 from vhlo_tools.stores import (
     MIGRATION_TABLE,
     Migration,
@@ -62,7 +62,7 @@ def report_lines(
 def record_line(record: MigrationRecord) -> str:
     findings = [finding_as_json(each) for each in record.findings]
     values = {"path": record.path, "ok": record.ok, **fields_of(record), "findings": findings}
-    return json.dumps(values, default=str, allow_nan=False)
+    return json_text(values)
 
 
 def total_line(summary: MigrationSummary, jobs: int) -> str:

@@ -30,6 +30,7 @@ from vhlo_tools.errors import (
 )
 from vhlo_tools.files import Buffer, Chunk, Kind, Url, place, read_bytes, recognise, slices
 from vhlo_tools.findings import Finding, finding_as_json, findings_lines, group_findings
+from vhlo_tools.printable import json_text
 
 if TYPE_CHECKING:
     from vhlo_tools.artifact import JaxContainer, Making, ManifestChoice
@@ -424,11 +425,7 @@ def _exists(found: Url | Path) -> bool:
 
 
 def echo_json(value: object) -> None:
-    # Imported here because most output is text.
-    import json
-
-    # ASCII, in which JSON has its own escapes.
-    click.echo(json.dumps(value, indent=2, default=str, allow_nan=False))
+    click.echo(json_text(value, indent=2))
 
 
 def show(output_format: str, value: object, lines: Iterable[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
@@ -11,7 +10,7 @@ from typing import Any
 import click
 
 from vhlo_tools.cli import options
-from vhlo_tools.printable import printable
+from vhlo_tools.printable import json_text, printable, printable_lines
 
 
 def check_report(output: str | None, output_format: str) -> bool:
@@ -25,8 +24,8 @@ def check_report(output: str | None, output_format: str) -> bool:
 
 
 def encoded(lines: Iterable[str]) -> Iterator[bytes]:
-    # File names may contain bytes that are not text.
-    return (f"{line}\n".encode("utf-8", "backslashreplace") for line in lines)
+    """Lines of text or of JSON, which stays as it is."""
+    return (f"{printable_lines(line)}\n".encode() for line in lines)
 
 
 def json_lines(
@@ -38,7 +37,7 @@ def json_lines(
     """
     yield "{"
     for key, value in (before or {}).items():
-        yield f'"{key}": {json.dumps(value)},'
+        yield f'"{key}": {json_text(value)},'
     yield '"files": ['
     last = None
     for each in files:
@@ -48,7 +47,7 @@ def json_lines(
     if last is not None:
         yield last
     yield "],"
-    yield ",\n".join(f'"{key}": {json.dumps(value)}' for key, value in after().items())
+    yield ",\n".join(f'"{key}": {json_text(value)}' for key, value in after().items())
     yield "}"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import date
@@ -16,7 +15,7 @@ from vhlo_tools.cli import options
 from vhlo_tools.cli.display import echo
 from vhlo_tools.cli.helping import Group
 from vhlo_tools.cli.reports import check_report, encoded, fields_of, json_lines, readable_path, readable_size
-from vhlo_tools.printable import printable
+from vhlo_tools.printable import json_text, printable
 from vhlo_tools.spec import WindowName
 from vhlo_tools.stores import (
     AT_REST,
@@ -180,7 +179,7 @@ def _total(end: date, counts: Counter[str]) -> str:
 
 
 def _json(judged: Iterator[FileStatus], end: date, counts: Counter[str]) -> Iterator[str]:
-    files = (json.dumps(_as_json(each.file, each.status, each.leaves), default=str) for each in judged)
+    files = (json_text(_as_json(each.file, each.status, each.leaves)) for each in judged)
     return json_lines(files, lambda: {"summary": counts}, {"horizon": str(end)})
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -14,7 +13,7 @@ from vhlo_tools.cli import options
 from vhlo_tools.cli.display import Progress, echo, shown_progress
 from vhlo_tools.cli.reports import check_report, encoded, fields_of, json_lines, readable_path, readable_size
 from vhlo_tools.files import place
-from vhlo_tools.printable import printable_lines
+from vhlo_tools.printable import json_text
 from vhlo_tools.stores import VERIFICATION_TABLE, PairRecord, PairStatus, PairSummary, Workers, is_store, parquet_chunks
 
 # Output of ``vhlo verify`` about two stores: lines of text or of JSON about pairs
@@ -40,7 +39,7 @@ def report_lines(records: Iterable[PairRecord], summary: PairSummary, output_for
             for record in records:
                 if not record.ok:
                     # Reasons have what files say.
-                    yield from map(printable_lines, _lines(record))
+                    yield from _lines(record)
             yield total_line(summary)
         case "jsonl":
             yield from map(_as_line, records)
@@ -68,7 +67,7 @@ def _lines(record: PairRecord) -> Iterator[str]:
 
 
 def _as_line(record: PairRecord) -> str:
-    return json.dumps({"path": record.path, "ok": record.ok, **fields_of(record)}, default=str, allow_nan=False)
+    return json_text({"path": record.path, "ok": record.ok, **fields_of(record)})
 
 
 def are_stores(before: str, after: str) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from hashlib import sha256
@@ -20,7 +18,7 @@ from vhlo_tools.gate.report_model import (
     source_path,
 )
 from vhlo_tools.gate.text_report import verdict_lines
-from vhlo_tools.printable import printable, printable_lines
+from vhlo_tools.printable import json_text, printable, printable_lines
 
 if TYPE_CHECKING:
     from vhlo_tools.findings import Finding
@@ -103,7 +101,7 @@ def gitlab_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
         said = f"{finding.message} ({answer.path} for {verdict.question}){remedy}"
         path, line = source_path(scope.folder, answer.path, finding), finding.location.line if finding.location else 1
         issues.append(_issue(finding.feature, said, _SEVERITIES[finding.level], fingerprint, path, line))
-    yield f"{json.dumps(issues, indent=2, allow_nan=False)}\n"
+    yield f"{json_text(issues, indent=2)}\n"
 
 
 def _issue(name: str, description: str, severity: str, fingerprint: str, path: str, line: int) -> dict[str, Any]:
@@ -119,11 +117,10 @@ def _issue(name: str, description: str, severity: str, fingerprint: str, path: s
 
 # Findings as a JUnit report: a test case for each program and question
 #
-# The format has no standard; this module writes the common part of the schemas of Jenkins and Maven Surefire.
+# The format has no standard; this module writes the common part of the schemas of Jenkins and Maven Surefire. What is
+# printable, XML 1.0 can represent (section 2.2, Characters).
 
 _SUITE: Final = "vhlo check"
-# Characters that XML 1.0 cannot represent, not even escaped (section 2.2, Characters).
-_ILLEGAL: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
@@ -137,12 +134,12 @@ def junit_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
         for verdict in answer.verdicts:
             case = _case(suite, answer, str(verdict.question))
             first, *lines = verdict_lines(answer.path, verdict)
-            text = printable_lines("\n".join(lines))
+            text = "\n".join(lines)
             if not verdict.ok:
                 features = dict.fromkeys(finding.feature for finding in verdict.new if finding.level == "error")
                 _say(case, "failure", first, text, type=", ".join(features))
             elif text:
-                ElementTree.SubElement(case, "system-out").text = _legal(text)
+                ElementTree.SubElement(case, "system-out").text = printable_lines(text)
     failures, errors = (str(len(suite.findall(f"testcase/{each}"))) for each in ("failure", "error"))
     for element in (root, suite):
         element.attrib.update(tests=str(len(suite)), failures=failures, errors=errors)
@@ -151,13 +148,9 @@ def junit_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
 
 
 def _case(suite: ElementTree.Element, answer: Answer, name: str) -> ElementTree.Element:
-    return ElementTree.SubElement(suite, "testcase", classname=_legal(answer.path), name=_legal(name))
+    return ElementTree.SubElement(suite, "testcase", classname=printable(answer.path), name=printable(name))
 
 
 def _say(case: ElementTree.Element, tag: str, message: str, text: str, *, type: str) -> None:  # noqa: A002
-    element = ElementTree.SubElement(case, tag, message=_legal(message), type=_legal(type))
-    element.text = _legal(text)
-
-
-def _legal(text: str) -> str:
-    return _ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", text)
+    element = ElementTree.SubElement(case, tag, message=printable(message), type=printable(type))
+    element.text = printable_lines(text)

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Final
 
 from vhlo_tools.gate.report_model import Answer, Scope, Summary
+from vhlo_tools.printable import json_text, printable
 
 # The module and the renderer of each format.
 _RENDERERS: Final = {
@@ -40,19 +41,18 @@ def render_statistics(output_format: str, scope: Scope, answers: Iterable[Answer
         summary.add(answer)
     rows = summary.statistics()
     if output_format == "json":
-        # Imported here, as are the next, because few reports are statistics.
-        import json
-
-        yield f"{json.dumps(rows, indent=2, allow_nan=False)}\n"
+        yield f"{json_text(rows, indent=2)}\n"
         return
+    # Imported here because few reports are statistics.
     import shutil
     import textwrap
 
     width = shutil.get_terminal_size().columns
-    widths = {key: max((len(str(row[key])) for row in rows), default=0) for key in ("count", "level", "feature")}
-    for row in rows:
-        level, feature = (str(row[key]).ljust(widths[key]) for key in ("level", "feature"))
+    shown = [{key: printable(str(value)) for key, value in row.items()} for row in rows]
+    widths = {key: max((len(row[key]) for row in shown), default=0) for key in ("count", "level", "feature")}
+    for row in shown:
+        level, feature = (row[key].ljust(widths[key]) for key in ("level", "feature"))
         head = f"{row['count']:>{widths['count']}}  {level}  {feature}  "
-        yield f"{head}{textwrap.shorten(str(row['title']), max(width - len(head), 20), placeholder='...')}\n"
+        yield f"{head}{textwrap.shorten(row['title'], max(width - len(head), 20), placeholder='...')}\n"
     if not scope.quiet:
         yield f"{summary}{scope.left_out}\n"

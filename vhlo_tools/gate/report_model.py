@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from vhlo_tools.files import is_url
 from vhlo_tools.findings import Finding, finding_as_json
+from vhlo_tools.printable import json_text
 from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
@@ -214,12 +215,10 @@ class Summary:
 
 
 def json_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
-    import json  # here and below, because few commands need it
-
     summary = Summary()
     files = [_file(answer, scope.knows) for answer in summary.counting(answers)]
     document = {"files": files, "summary": summary.as_json() | _against(scope)}
-    yield f"{json.dumps(document, indent=2, default=str, allow_nan=False)}\n"
+    yield f"{json_text(document, indent=2)}\n"
 
 
 def json_lines(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
@@ -246,9 +245,7 @@ def _against(scope: Scope) -> dict[str, Any]:
 
 
 def _line(**values: Any) -> str:
-    import json
-
-    return f"{json.dumps(values, default=str, allow_nan=False)}\n"
+    return f"{json_text(values)}\n"
 
 
 def _file(answer: Answer, with_baseline: bool) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -22,6 +21,7 @@ from vhlo_tools.gate.report_model import (
     path_from,
     source_path,
 )
+from vhlo_tools.printable import json_text
 from vhlo_tools.spec import Feature, explanation_of, known_features
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def sarif_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
         "results": results,
     }
     document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
-    yield f"{json.dumps(document, indent=2, allow_nan=False)}\n"
+    yield f"{json_text(document, indent=2)}\n"
 
 
 class _Files:

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
+from vhlo_tools.printable import printable_lines
 from vhlo_tools.records import dataclass
 from vhlo_tools.system import CAN_ISOLATE, die_with_parent, signals
 
@@ -90,7 +91,7 @@ def guarded(program: str, run: Callable[[], int]) -> int:
     signal.signal(signal.SIGTERM, hand_on)
     signal.signal(signal.SIGHUP, hand_on)
     code, message = child.judge(os.waitpid(child.pid, 0)[1])
-    sys.stderr.write(message)
+    sys.stderr.write(printable_lines(message))
     sys.stderr.flush()
     return code
 

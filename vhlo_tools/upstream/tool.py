@@ -11,6 +11,7 @@ from typing import BinaryIO, Final
 
 from vhlo_tools.bindings import Context, FilePosition, MlirSession, Remark, get_provider
 from vhlo_tools.errors import VhloToolsError
+from vhlo_tools.printable import mlir_text, printable_lines
 from vhlo_tools.records import dataclass
 from vhlo_tools.upstream.arguments import Arguments, Option, UsageError
 from vhlo_tools.upstream.diagnostics import DiagnosticPrinter, Verifier
@@ -31,7 +32,7 @@ class Streams:
         return cls(sys.stdin.buffer, sys.stdout.buffer, sys.stderr.buffer)
 
     def say(self, text: str) -> None:
-        self.stderr.write(text.encode(errors="surrogateescape"))
+        self.stderr.write(printable_lines(text).encode())
         self.stderr.flush()
 
 
@@ -44,7 +45,10 @@ class Output:
     _pieces: list[bytes] = field(default_factory=list)
 
     def write(self, data: bytes | str) -> None:
-        self._pieces.append(data if isinstance(data, bytes) else data.encode(errors="surrogateescape"))
+        if isinstance(data, str):
+            # A file gets the text as it is.
+            data = (mlir_text(data) if self.path == STANDARD else data).encode(errors="surrogateescape")
+        self._pieces.append(data)
 
     @property
     def data(self) -> bytes:
