@@ -13,6 +13,7 @@ import click
 from vhlo_tools.cli import options, spec_text
 from vhlo_tools.cli.display import echo
 from vhlo_tools.cli.helping import Group, command
+from vhlo_tools.printable import printable
 from vhlo_tools.spec import Specification, known_specification, load_specification
 from vhlo_tools.spec_tools import (
     NewEntry,
@@ -290,7 +291,8 @@ def new_version(
         options.echo_json(spec_text.plan_as_json(plan, is_written=not dry_run))
         return 0
     if dry_run:
-        echo("\n".join(spec_text.plan_diffs(plan)), nl=False)
+        # A patch, whose lines begin as `patch` expects.
+        click.echo("\n".join(map(printable, "\n".join(spec_text.plan_diffs(plan)).split("\n"))), nl=False)
     else:
         echo("\n".join(spec_text.plan_files(plan)))
     echo("\n".join(spec_text.remaining(plan)), err=dry_run)

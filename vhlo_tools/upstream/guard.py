@@ -103,8 +103,10 @@ def _be_child(run: Callable[[], int], parent: int, mask: set[int | signal.Signal
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         die_with_parent(parent)
         # Imported here because not every system has what it needs.
+        from vhlo_tools.bindings.isolation import become_child
         from vhlo_tools.bindings.isolation.sandbox import restrict
 
+        become_child()
         # It reads and writes files of its caller; it needs no network and no other process.
         restrict(files=True)
         code = run()

@@ -76,6 +76,7 @@ _LENGTH: Final = struct.Struct("<H")
 
 _slot: mmap.mmap | None = None
 _retiring = False
+_is_child = False
 
 
 def note(text: str) -> None:
@@ -88,13 +89,20 @@ def note(text: str) -> None:
         _slot[: _LENGTH.size + len(data)] = _LENGTH.pack(len(data)) + data
 
 
+def become_child() -> None:
+    """Say that the death of this process is an error and nothing more."""
+    global _is_child
+    _is_child = True
+
+
 def in_child() -> bool:
-    """Return whether this process is a child, whose death is an error and nothing more."""
-    return _slot is not None
+    """Return whether the death of this process is an error and nothing more."""
+    return _is_child
 
 
 def attach(descriptor: int) -> None:
     global _slot
+    become_child()
     _slot = mmap.mmap(descriptor, NOTE_SIZE)
 
 
