@@ -53,6 +53,11 @@ def _output(*command: str) -> str:
     return "" if done.returncode else done.stdout.strip()
 
 
+def _seed() -> int:
+    """Return a number that is the commit's."""
+    return int(_output("git", "rev-parse", "HEAD")[:7] or "0", 16)
+
+
 def _newest_python() -> dict[str, str]:
     """Return the variables by which `scripts/test` has the newest supported Python, which has the newest library."""
     oldest = int(_output(_PYTHON, "-c", "import sys; print(sys.version_info[1])"))
@@ -144,7 +149,8 @@ STEPS: Final[Sequence[Step]] = (
     Step("long tests", ("./scripts/test", "--length=long"), _CODE, 2, _CHECKED, _tablegen, narrowed=True),
     Step(
         "sweep of the engines",
-        (_PYTHON, "tests/conformance/engine_sweep.py", "--count=20000", "--jobs=2"),
+        # Other programs for each commit; what differs is printed with the seed.
+        (_PYTHON, "tests/conformance/engine_sweep.py", "--count=5000", f"--seed={_seed()}", "--jobs=2"),
         _PROGRAMS,
         2,
         _CHECKED,
