@@ -43,6 +43,14 @@ COMMANDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("strip F -o O", _ARTIFACT),
     ("diff F G", _PROGRAM),
     ("diff G F --locations --output-format json", _PROGRAM),
+    ("report F -o O", _PROGRAM),
+    ("report F G -o O --target 1.0.0", _ARTIFACT),
+    ("report S -o O", _PROGRAM),
+    ("graph F", _ARTIFACT),
+    ("graph F --emit mermaid --max-nodes 0", _ARTIFACT),
+    ("manifest verify G", ("manifest",)),
+    ("manifest show G", ("manifest",)),
+    ("check G --target 1.0.0", ("manifest",)),
     ("alias show F", _PROGRAM),
     ("alias show F --calls --output-format json", _ARTIFACT),
     ("alias lint F", _PROGRAM),
@@ -112,6 +120,9 @@ def draw_command(mutant: Mutant, chance: random.Random, seeds: Seeds) -> Case:
     for letter, of in (("W", "safetensors"), ("T", "settings"), ("B", "baseline"), ("J", "journal")):
         if letter in words:
             files[letter] = mutant(chance, seeds, of)
+    if kind == "manifest":
+        files["G.manifest.json"] = files.pop("F")
+        files["G"] = seeds["manifest-artifact"][0]
     if "S" in words:
         files |= {"S/f": files["F"], "S/g": files["G"]} if "F" in files else {"S/g": files["G"]}
     if "T" in words and chance.random() < 0.5:
@@ -132,7 +143,7 @@ def draw_command(mutant: Mutant, chance: random.Random, seeds: Seeds) -> Case:
     def run(folder: Path) -> bool:
         if "J" in words:
             # Of this store, as long as it can be read.
-            with suppress(sqlite3.Error), closing(sqlite3.connect("J")) as database, database:
+            with suppress(sqlite3.Error, UnicodeDecodeError), closing(sqlite3.connect("J")) as database, database:
                 move_journal(database, STORE, str(folder / "S"))
         code = main(words)
         if code not in EXIT_CODES:

@@ -53,6 +53,7 @@ MUTATORS: Mapping[str, Callable[[random.Random, bytes, bytes], bytes]] = {
     "npy": mutate_npy,
     "golden": mutate_json,
     "baseline": mutate_json,
+    "manifest": mutate_json,
     "settings": mutate_text,
     "specs": mutate_text,
     "journal": mutate_sqlite,

@@ -215,6 +215,12 @@ def _all(folder: Path, step: int) -> dict[str, dict[str, bytes]]:
         main(["check", *names])
     found["baseline"] = {"b": (folder / "b.json").read_bytes()}
     found["journal"] = {"j": _journal(folder)}
+    whole = folder / "whole.mlirbc"
+    vt.serialize(CONSTANTS).save(whole)
+    with _quiet():
+        main(["manifest", "write", str(whole)])
+    found["manifest-artifact"] = {"a": whole.read_bytes()}
+    found["manifest"] = {"m": whole.with_name("whole.mlirbc.manifest.json").read_bytes()}
     specs = ROOT / "examples" / "specs" / "my_op"
     found["specs"] = {
         path.relative_to(specs).as_posix().replace("/", "+"): path.read_bytes() for path in specs.rglob("*.toml")

@@ -15,8 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from support.runner_commands import ANYWHERE
+
 from fuzz.cases import Case, Layer
 
+#: Where commands may write.
+_OF_COMMANDS: Final = ("out/", "S/", "J", ".vhlo-cache/")
 #: The limit of one case in bytes.
 MEMORY: Final = 2 << 30
 #: When a case is interrupted that has child processes: by then all their limits have ended.
@@ -182,8 +186,9 @@ class Watch:
             yield text[text.index("Traceback (most recent call last)") :][:4000]
         # Text of a program is ASCII, and the rest is made printable.
         for line in text.split("\n"):
-            if not line.isprintable():
-                yield f"not printable: {line[:300]!r}"
+            # The sign for what is not UTF-8 may stand for it.
+            if not line.isprintable() or ANYWHERE.search(line.replace("\ufffd", "")):
+                yield f"not printable, or a command to a runner: {line[:300]!r}"
                 return
 
     def _left(self, case: Case) -> Iterator[str]:
@@ -193,7 +198,9 @@ class Watch:
             if path.is_file() and not path.is_symlink() and name in case.files:
                 if not name.startswith(("S/", "J")) and path.read_bytes() != case.files[name]:
                     yield f"{name} was changed"
-            elif path.is_file() and not name.startswith(("out/", "S/", "J") if case.is_command else "J"):
+            elif path.is_file() and not name.startswith(
+                ("out/", "S/", "J", ".vhlo-cache/") if case.is_command else "J"
+            ):
                 yield f"{name} was made"
         for path in self._case.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
