@@ -398,3 +398,13 @@ def test_nothing_is_remembered_if_the_user_says_so(
     path.write_bytes(bytes(vt.serialize(TEXT, "1.0.0", trusted=True)))
     assert [read(path), read(path)] == ["tried", "tried"]
     assert not remembered.exists()
+
+
+def test_types_of_very_many_dimensions_are_refused_before_mlir_converts_them(raw: RawLibrary) -> None:
+    text = f"func.func @main(%a: tensor<{'1x' * 256}f32>) {{ return }}"
+    pieces: list[bytes] = []
+    raw.parse(text).operation.write_bytecode(type("Sink", (), {"write": lambda _, data: pieces.append(bytes(data))})())
+    for program in (text, text.encode(), b"".join(pieces)):
+        with pytest.raises(vt.InvalidProgramError, match="255"):
+            vt.serialize(program)
+    vt.serialize(text.replace("1x", "", 1))

@@ -30,7 +30,7 @@ from vhlo_tools.files import (
 from vhlo_tools.program.attribute_encoding import decode_attributes, is_encoded
 from vhlo_tools.program.hlo_loading import module_of_hlo, proto_of_text
 from vhlo_tools.program.program import Program, explain_failure, names_in_utf8, unreadable
-from vhlo_tools.program.screening import refuse_oversized_types, screen_source, trial_of, try_artifact
+from vhlo_tools.program.screening import screen_source, trial_of, try_artifact
 
 #: The accepted programs: an MLIR module of any provider, an artifact, bytes, text or a path, a
 #: ``jax.export.Exported``, or an XLA computation. Objects are recognised by their classes, without imports.
@@ -120,11 +120,6 @@ def _load_artifact(data: Buffer, name: str, provider: Provider, trusted: bool) -
 
 def _load_bytecode(data: Buffer, name: str, provider: Provider, trusted: bool) -> Program:
     container = decode_container(view(data))
-    if not trusted:
-        # What cannot be decoded here is reported by the library.
-        with suppress(MalformedArtifactError):
-            file = decode(data)
-            refuse_oversized_types(file, name)
     if any(section.name == "resource" and section.size for section in container.sections):
         # Otherwise the bindings could read it only at a suitably aligned address, and never with an empty blob, for
         # which MLIR itself writes an alignment that it rejects.

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.bindings import PARSE_ONCE, TRIAL, MLIRFailure, Provider, isolation, xla
-from vhlo_tools.bytecode import Entry, File, OversizedShapeError, decode_entry
+from vhlo_tools.bytecode import Entry, File, OversizedShapeError, decode, decode_entry
 from vhlo_tools.errors import (
     EngineCrashError,
     EngineError,
@@ -24,7 +24,7 @@ from vhlo_tools.errors import (
     InvalidProgramError,
     MalformedArtifactError,
 )
-from vhlo_tools.files import NO_CACHE, DigestSet, cache_folder, join
+from vhlo_tools.files import MAGIC, NO_CACHE, DigestSet, cache_folder, join
 from vhlo_tools.limits import MOST_DIMENSIONS
 from vhlo_tools.program.constant_sizes import refuse_constants_of_other_sizes, without_values
 from vhlo_tools.program.program import unreadable
@@ -150,7 +150,14 @@ def refuse_oversized_types(file: File, name: str) -> None:
 
 def screen_source(data: bytes, provider: Provider, name: str) -> None:
     """Parses it in a child process, which may crash."""
-    if _MANY_DIMENSIONS.search(data):
+    if data.startswith(MAGIC):
+        # What cannot be decoded here is reported by the library.
+        with suppress(MalformedArtifactError):
+            try:
+                refuse_oversized_types(decode(data), name)
+            except OversizedShapeError as error:
+                raise InvalidProgramError(f"{name} is not read: {error}") from error
+    elif _MANY_DIMENSIONS.search(data):
         raise InvalidProgramError(f"{name} has a type of more than {MOST_DIMENSIONS} dimensions, which are the limit")
     trial = Trial(provider, data, portable=False)
     if trial.needed and (reason := trial.run()):
