@@ -335,6 +335,16 @@ def _ops_of_one_dictionary(size: int) -> bytes:
     return maker.made(maker.region(op * number, number, number))
 
 
+def _differing_ops_of_one_dictionary(size: int) -> bytes:
+    """Half of the bytes are one dictionary, which ops of a type of their own each have."""
+    maker = Maker()
+    held = maker.dictionary([(maker.builtin_text(f"k{each}"), 0) for each in range(size // 40)])
+    element = maker.add("type", "f32_v1")
+    types = [maker.add("type", "tensor_v1", 1, each << 1, element) for each in range(size // 40)]
+    ops = b"".join(maker.op("add", results=[each], operands=[0, 0], attributes=held) for each in types)
+    return maker.made(maker.region(ops, len(types), len(types)))
+
+
 def _ops_of_types(size: int) -> bytes:
     """Each op has a type that no other has."""
     maker = Maker()
@@ -802,6 +812,7 @@ REPETITIONS: Final[dict[str, Callable[[int], bytes]]] = {
     "a long attribute of all arguments": _one_long_text,
     "long properties of all ops": _one_long_properties,
     "ops of one dictionary": _ops_of_one_dictionary,
+    "ops that differ, of one dictionary": _differing_ops_of_one_dictionary,
     "functions that call the next": _call_chain,
     "calls of one function": _calls,
     "lists within lists": partial(_nested, name="array"),

@@ -250,7 +250,7 @@ def _kinds(graph: ProgramGraph, text: _Table[str]) -> list[list[object]]:
         attributes: list[int] | None = None
         if left > 0:
             held = graph.attributes(op)
-            left -= sum(map(len, held.values()))
+            left -= sum(map(len, chain.from_iterable(held.items())))
             attributes = [text(each) for each in chain.from_iterable(held.items())]
         types = [text(graph.type(value)) for value in graph.columns.results_of(op)]
         rows.append(

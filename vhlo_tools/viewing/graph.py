@@ -70,7 +70,7 @@ class ProgramGraph:
         self._names = [_op_name(self._file.op_name(index)) for index in range(len(self._file.dialects.ops))]
         self._describer = Describer.of_one(self._file)
         # By kinds of ops.
-        self._attributes: dict[int, Mapping[str, str]] = {}
+        self._attributes: dict[tuple[int, int | None, int | None], Mapping[str, str]] = {}
         self._symbols: dict[int, str | None] = {}
         # By locations.
         self._stacks: dict[int, tuple[Frame, ...]] = {}
@@ -130,12 +130,14 @@ class ProgramGraph:
 
     def attributes(self, op: int) -> Mapping[str, str]:
         """Return texts by name; of large constants only type and size."""
-        kind = self.columns.heads[op]
-        found = self._attributes.get(kind)
+        head = self.columns.kinds[self.columns.heads[op]]
+        # Many kinds of ops may have one long dictionary.
+        key = (head.name, head.properties, head.attributes)
+        found = self._attributes.get(key)
         if found is None:
-            held = attributes_of(self._file, self.columns.kinds[kind])
+            held = attributes_of(self._file, head)
             found = {printable(name): printable(self._describer.attribute(held[name])) for name in sorted(held)}
-            self._attributes[kind] = found
+            self._attributes[key] = found
         return found
 
     def label(self, op: int) -> str | None:
