@@ -44,7 +44,11 @@ def pieces_of(repository: str) -> Iterator[Piece]:
 
     for name in git("ls-tree", "-r", "-z", "--name-only", "HEAD").decode(errors="surrogateescape").split("\0"):
         if name.endswith(".mlir"):
-            text = git("show", f"HEAD:{name}").decode(errors="replace")
+            try:
+                text = git("show", f"HEAD:{name}").decode(errors="replace")
+            except subprocess.CalledProcessError:
+                print(f"{name} is not in this copy of the repository")
+                continue
             for number, part in enumerate(_CUT.split(text) if _ABOUT.search(text) else ()):
                 if _ABOUT.search(part):
                     yield Piece(f"{name}#{number}", part)
