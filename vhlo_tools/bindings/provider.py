@@ -228,9 +228,7 @@ class Provider:
     def serialize(self, module: Module, target: Version, *, allow_other_dialects: bool) -> bytes:
         """Serialize with the library's own function, which converts ``module`` to VHLO."""
         write = self.stablehlo.serialize_portable_artifact
-        artifact: bytes = self._checked(
-            module.context, lambda: write(module, str(target), allow_other_dialects), lambda: ()
-        )
+        artifact: bytes = self._checked(module.context, lambda: write(module, str(target), allow_other_dialects), tuple)
         return artifact
 
     def clone(self, module: ModuleOp) -> ModuleOp:

@@ -58,9 +58,11 @@ def confine(folder: str, tools: Iterable[str]) -> bool:
 def confine_reading() -> bool:
     """Let this process read what Python and the libraries need, and no other file; return whether the system can.
 
-    That is what Python is installed in, what it would import from, and what the system has for all programs.
+    That is what Python is installed in, what it and the loader would load from, this package, wherever it was imported
+    from, and what the system has for all programs.
     """
-    paths = dict.fromkeys([sys.prefix, sys.base_prefix, *map(os.path.realpath, filter(None, sys.path)), *_OF_SYSTEM])
+    searched = [*sys.path, *os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep), str(Path(__file__).parents[2])]
+    paths = dict.fromkeys([sys.prefix, sys.base_prefix, *map(os.path.realpath, filter(None, searched)), *_OF_SYSTEM])
     return _enforce({1: _READ}, [(each, _READ if Path(each).is_dir() else _READ_FILE) for each in paths])
 
 
