@@ -13,7 +13,7 @@ from support.corpus import ROOT
 import vhlo_tools as vt
 
 #: What a command has beside the interpreter and its modules, in bytes: less than the objects of the program take.
-LIMIT = 40 << 20
+LIMIT = 32 << 20
 FUNCTIONS = 30_000
 
 
@@ -35,5 +35,7 @@ def limited(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
 def test_too_little_memory_is_an_error(program: Path) -> None:
     for command in (["inspect", program], ["check", "--target", "12w", program.parent]):
         done = limited([str(each) for each in command])
-        assert (done.returncode, "not enough memory" in " ".join((done.stdout + done.stderr).split())) == (2, True)
+        assert (done.returncode, "not enough memory" in " ".join((done.stdout + done.stderr).split())) == (2, True), (
+            done
+        )
         assert "Traceback" not in done.stderr

@@ -143,6 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     if _COMPLETING in os.environ:
         import vhlo_tools.cli.completion  # noqa: F401 - registers its shells
+    exhausted, result = False, None
     try:
         with _shown_warnings():
             result = cli.main(args=arguments, prog_name="vhlo", standalone_mode=False)
@@ -167,12 +168,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if missing not in _REQUIRED:
             raise
         return _fail(f"{missing} is not installed, and this needs it: `pip install vhlo-tools` installs it", 2)
-    except MemoryError:
-        # What took it is in the frames of the error, which end here.
-        return _fail("there is not enough memory for it: raise the limit of this process, or give it less at once", 2)
+    except (MemoryError, RuntimeError) as error:
+        # A thread has no memory for its stack.
+        if not isinstance(error, MemoryError) and str(error) != "can't start new thread":
+            raise
+        exhausted = True
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _fail(f"{where}{error.strerror or error}", 2)
+    if exhausted:
+        # Here, where the frames of the error, which have what took it, have ended.
+        return _fail("there is not enough memory for it: raise the limit of this process, or give it less at once", 2)
     return result if isinstance(result, int) else 0
 
 
