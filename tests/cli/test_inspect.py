@@ -99,6 +99,15 @@ def test_a_last_line_without_end_is_a_line(tmp_path: Path, capsys: pytest.Captur
         assert f"MLIR text, {lines}" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("data", [b"ML\xefR", b"ML\xefR\1MLIR", b"ML\xefR\1StableHLO_v1.0.0\0\1"])
+def test_damage_is_that_of_a_file(data: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "torn.mlirbc"
+    path.write_bytes(data)
+    for command in (["inspect", str(path)], ["diff", SAXPY, str(path)], ["serialize", str(path), "-o", f"{path}.out"]):
+        assert main(command) == 2
+        assert capsys.readouterr().err.startswith(f"vhlo: {path}: ")
+
+
 def test_aliases_are_said_where_they_are_few(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program, path = tmp_path / "in.mlir", str(tmp_path / "out.mlirbc")
     program.write_text(

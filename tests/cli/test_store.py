@@ -132,7 +132,8 @@ def test_what_cannot_be_read_is_told(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert code == 2
     assert report["files"][0]["status"] == "unreadable"
     assert report["files"][0]["error"]
-    assert main(["store", "status", str(tmp_path / "missing")]) == 2
+    assert main(["store", "status", str(tmp_path / "missing"), "--output-format", "json"]) == 2
+    assert capsys.readouterr().out == ""
     assert main(["store", "status", str(tmp_path), "--horizon", "soon"]) == 2
     assert main(["store", "status", str(tmp_path), "--horizon", "9999999999d"]) == 2
 

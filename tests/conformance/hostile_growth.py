@@ -19,7 +19,9 @@ sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
 
 from support.forked_measures import COMMANDS, Cost, cost, import_commands  # noqa: E402
 from support.hostile_shapes import SHAPES  # noqa: E402
+from support.hostile_texts import TEXTS  # noqa: E402
 
+_ALL = SHAPES | TEXTS
 #: More than this, as a power of the size of the file, is not linear; and where it takes less than so many seconds, the
 #: time that a process takes to begin is a part of it.
 _LINEAR = 1.35
@@ -33,7 +35,7 @@ def _measured(shape: str, command: str, sizes: list[int], folder: Path) -> list[
     for size in sizes:
         path = folder / f"{size}.mlirbc"
         if not path.exists():
-            path.write_bytes(SHAPES[shape](size))
+            path.write_bytes(_ALL[shape](size))
         found.append((path.stat().st_size, cost(COMMANDS[command](path))))
     return found
 
@@ -53,7 +55,7 @@ def main() -> None:
     import_commands()
     sizes = [given.size * int(each) for each in given.parts.split(",")]
     print(f"{'shape':44} {'command':9} {'bytes':>9} {'s':>6} {'memory':>7} {'s^':>5} {'mem^':>5}  ends with")
-    for shape in SHAPES:
+    for shape in _ALL:
         if given.shapes and not any(each in shape for each in given.shapes.split(",")):
             continue
         with tempfile.TemporaryDirectory() as folder:

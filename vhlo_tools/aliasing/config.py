@@ -68,6 +68,7 @@ _DONOR: Final = re.compile(rf"\(\s*({_NUMBER})\s*,\s*({_INDEX})\s*\)")
 _ALIAS: Final = re.compile(
     rf"({_INDEX})\s*:\s*(?:({_NUMBER})|\(\s*({_NUMBER})\s*,\s*({_INDEX})\s*(?:,\s*(may-alias|must-alias)\s*)?\))"
 )
+_SPACES: Final = re.compile(r"\s*")
 _LONGEST: Final = 1 << 20
 
 
@@ -109,21 +110,26 @@ def _entries(text: str, pattern: re.Pattern[str], expected: str) -> list[re.Matc
     body = text.strip()
     if len(body) > _LONGEST or not (body.startswith("{") and body.endswith("}")):
         raise AliasError(f"{body[:60]!r} is not a list of aliases or donors: expected {{ {expected}, ... }}")
-    inner, at = body[1:-1], 0
+    inner = body[1:-1].rstrip()
+    at = _after_spaces(inner, 0)
     found = []
-    while at < len(inner.rstrip()):
-        at += len(inner[at:]) - len(inner[at:].lstrip())
+    while at < len(inner):
         match = pattern.match(inner, at)
         if match is None:
             raise AliasError(
                 f"{inner[at : at + 60]!r} is not an entry of a list of aliases or donors: expected {expected}"
             )
         found.append(match)
-        rest = inner[match.end() :].lstrip()
-        if rest and not rest.startswith(","):
-            raise AliasError(f"expected a comma or the end of the list, found {rest[:60]!r}")
-        at = len(inner) - len(rest) + 1 if rest else len(inner)
+        at = _after_spaces(inner, match.end())
+        if at < len(inner) and inner[at] != ",":
+            raise AliasError(f"expected a comma or the end of the list, found {inner[at : at + 60]!r}")
+        at = _after_spaces(inner, at + 1)
     return found
+
+
+def _after_spaces(text: str, at: int) -> int:
+    found = _SPACES.match(text, at)
+    return found.end() if found else at
 
 
 def _index(text: str) -> ShapeIndex:
@@ -188,6 +194,7 @@ class AliasConfig:
         self._signature = signature
         self._aliases: dict[ShapeIndex, Alias] = {}
         self._donors: set[Donor] = set()
+        self._rules = _Rules(signature)
         for alias in aliases:
             self._add(alias)
         for donor in donors:
@@ -255,9 +262,12 @@ class AliasConfig:
         return None
 
     def _add(self, entry: Alias | Donor) -> None:
-        for broken in violations(self._signature, (*self._aliases.values(), *self._donors, entry)):
-            if broken.entry is entry:
-                raise AliasError(f"{broken.message}: {broken.remedy}")
+        if (broken := self._rules.first_broken(entry)) is not None:
+            # What was refused is not there for those after it.
+            self._rules = _Rules(self._signature)
+            for each in (*self._aliases.values(), *self._donors):
+                self._rules.first_broken(each)
+            raise AliasError(f"{broken.message}: {broken.remedy}")
         if isinstance(entry, Alias):
             self._aliases[entry.output_index] = entry
         else:
@@ -307,7 +317,7 @@ class _Rules:
     entries, even if the program cannot be compiled because of it.
     """
 
-    def __init__(self, signature: Signature, *, compiled: bool) -> None:
+    def __init__(self, signature: Signature, *, compiled: bool = True) -> None:
         self._signature = signature
         self._compiled = compiled
         self._outputs: dict[ShapeIndex, Alias] = {}
@@ -415,14 +425,13 @@ def compiled_aliases(config: AliasConfig) -> tuple[Alias, ...]:
     matched = []
     donors.sort(key=lambda each: -each[0])
     outputs.sort(key=lambda each: -each[0])
-    while donors and outputs:
-        (given, donor), (taken, index) = donors[0], outputs[0]
+    at = to = 0
+    while at < len(donors) and to < len(outputs):
+        (given, donor), (taken, index) = donors[at], outputs[to]
         if given == taken:
             matched.append(Alias(index, donor.parameter_number, donor.parameter_index))
-        if given >= taken:
-            donors.pop(0)
-        if given <= taken:
-            outputs.pop(0)
+        at += given >= taken
+        to += given <= taken
     return tuple(sorted((*config.aliases, *matched)))
 
 

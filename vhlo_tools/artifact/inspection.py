@@ -296,7 +296,7 @@ def _of_values(types: Sequence[str], attributes: Sequence[Mapping[str, Any]]) ->
 
 
 def _of_bytecode(data: Buffer, name: str) -> dict[str, Any]:
-    return _of_file(decode(data))
+    return _of_file(decode(data, name))
 
 
 def _of_jax_export(data: Buffer, name: str) -> dict[str, Any]:

@@ -364,10 +364,16 @@ def table_of(file: File, kind: EntryKind) -> EntryTable:
     return file.attributes if kind == "attribute" else file.types
 
 
-def decode(data: Chunk | bytearray) -> File:
+def decode(data: Chunk | bytearray, name: str | None = None) -> File:
     """Open a file of version 0 to 6, without copying; the contents of a section are checked on access."""
     whole = view(data)
-    return File(whole, decode_container(whole))
+    try:
+        return File(whole, decode_container(whole))
+    except MalformedArtifactError as error:
+        if name is not None:
+            # With several inputs, the message must name the one at fault.
+            error.args = (f"{name}: {error}",)
+        raise
 
 
 def encode_chunks(file: File) -> list[Chunk]:

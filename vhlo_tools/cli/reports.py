@@ -35,14 +35,15 @@ def json_lines(
 
     ``files`` are JSON; ``after`` is asked when all have been taken.
     """
+    files = iter(files)
+    # Nothing is printed where the first file cannot be found.
+    last = next(files, None)
     yield "{"
     for key, value in (before or {}).items():
         yield f'"{key}": {json_text(value)},'
     yield '"files": ['
-    last = None
     for each in files:
-        if last is not None:
-            yield f"{last},"
+        yield f"{last},"
         last = each
     if last is not None:
         yield last

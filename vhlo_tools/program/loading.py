@@ -14,7 +14,7 @@ import numpy as np
 
 from vhlo_tools.artifact import Artifact, other_dialects
 from vhlo_tools.bindings import Context, MLIRFailure, Module, ModuleOp, Provider, get_provider, isolation, provider_of
-from vhlo_tools.bytecode import decode, decode_container, encode, release_alignment
+from vhlo_tools.bytecode import decode, encode, release_alignment
 from vhlo_tools.errors import DowngradeError, InvalidProgramError, MalformedArtifactError, UnsupportedFeatureError
 from vhlo_tools.files import (
     Buffer,
@@ -119,11 +119,10 @@ def _load_artifact(data: Buffer, name: str, provider: Provider, trusted: bool) -
 
 
 def _load_bytecode(data: Buffer, name: str, provider: Provider, trusted: bool) -> Program:
-    container = decode_container(view(data))
-    if any(section.name == "resource" and section.size for section in container.sections):
+    file = decode(data, name)
+    if any(section.name == "resource" and section.size for section in file.sections):
         # Otherwise the bindings could read it only at a suitably aligned address, and never with an empty blob, for
         # which MLIR itself writes an alignment that it rejects.
-        file = decode(data)
         release_alignment(file)
         data = encode(file)
     return _load_source(bytes(data), name, provider, trusted)

@@ -11,6 +11,7 @@ import argparse
 import sys
 import time
 import traceback
+from importlib.util import find_spec
 from pathlib import Path
 
 _HERE = Path(__file__).resolve().parent
@@ -45,7 +46,10 @@ def main() -> int:
     """Run what the arguments say."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--layers", default=",".join(LAYERS), help="of " + ", ".join(LAYERS))
+    here = [name for name, layer in LAYERS.items() if not layer.needs or find_spec(layer.needs)]
+    parser.add_argument(
+        "--layers", default=",".join(here), help=f"of {', '.join(LAYERS)}; by default those that can run"
+    )
     parser.add_argument("--inputs", type=int, default=1000, help="of each layer")
     parser.add_argument("--seconds", type=float, help="for each layer, at most")
     parser.add_argument("--workers", type=int, default=1)

@@ -34,6 +34,7 @@ class Layer:
     #: whether child processes work for it: its time is that of the clock, and not of the process
     has_children: bool = False
     seconds: float = 5.0  # the limit of a case, in seconds
+    needs: str = ""  # a module that only some environments have
 
 
 def answered(call: Callable[[], object]) -> bool:

@@ -20,6 +20,7 @@ from fuzz.mutate_containers import mutate_flatbuffer, mutate_npy, mutate_safeten
 from fuzz.mutate_documents import mutate_json
 from fuzz.mutate_messages import mutate_message
 from fuzz.mutate_text import mutate_text
+from fuzz.scale_layers import draw_parquet, draw_store, mutate_parquet
 from fuzz.seeds import STORE
 from vhlo_tools.artifact import Artifact, diff_artifacts, inspect_bytes
 from vhlo_tools.artifact.extraction import read_tensors
@@ -57,6 +58,7 @@ MUTATORS: Mapping[str, Callable[[random.Random, bytes, bytes], bytes]] = {
     "settings": mutate_text,
     "specs": mutate_text,
     "journal": mutate_sqlite,
+    "parquet": mutate_parquet,
 }
 #: The largest file that goes through everything, in bytes.
 _WHOLE = 100_000
@@ -260,5 +262,8 @@ LAYERS: Mapping[str, Layer] = {
         Layer("xla", partial(_engine, "xla"), has_children=True),
         Layer("auto", partial(_engine, "auto"), has_children=True),
         Layer("commands", partial(draw_command, mutant), has_children=True),
+        Layer("parquet", partial(draw_parquet, mutant), needs="pyarrow"),
+        # Its time is that of requests.
+        Layer("stores", draw_store, has_children=True, needs="s3fs"),
     )
 }

@@ -9,6 +9,7 @@ import sys
 import zipfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, redirect_stderr, redirect_stdout, suppress
+from importlib.util import find_spec
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from zlib import crc32
@@ -150,6 +151,25 @@ def _golden(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in record.iterdir()}
 
 
+def _results(folder: Path) -> dict[str, bytes]:
+    """Return the results of each command that writes them as Parquet."""
+    store = folder / "results"
+    store.mkdir()
+    (store / "text.mlir").write_text(CONSTANTS)
+    (store / "torn.mlirbc").write_bytes(b"ML\xefR\1")
+    for version in _VERSIONS:
+        vt.serialize(CONSTANTS, version).save(store / f"{version}.mlirbc")
+    found = {}
+    for command in ("store status", "migrate --dry-run --target 0.9.0", f"verify {store}"):
+        out = folder / "results.parquet"
+        with _quiet():
+            main([*command.split(), str(store), "--output-format", "parquet", "-o", str(out)])
+        if out.exists():
+            found[command.partition(" ")[0]] = out.read_bytes()
+            out.unlink()
+    return found
+
+
 def _programs() -> list[Path]:
     tests = ROOT / "tests" / "programs"
     paths = [*(ROOT / "examples").glob("*.mlir"), *tests.glob("features/*.mlir"), *tests.glob("hostile/*.mlir")]
@@ -221,6 +241,8 @@ def _all(folder: Path, step: int) -> dict[str, dict[str, bytes]]:
         main(["manifest", "write", str(whole)])
     found["manifest-artifact"] = {"a": whole.read_bytes()}
     found["manifest"] = {"m": whole.with_name("whole.mlirbc.manifest.json").read_bytes()}
+    if find_spec("pyarrow"):
+        found["parquet"] = _results(folder)
     specs = ROOT / "examples" / "specs" / "my_op"
     found["specs"] = {
         path.relative_to(specs).as_posix().replace("/", "+"): path.read_bytes() for path in specs.rglob("*.toml")
