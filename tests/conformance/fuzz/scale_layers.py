@@ -18,7 +18,7 @@ from support.store_servers import BUCKET, SERVERS
 
 from fuzz.cases import Case, Seeds, any_answered
 from fuzz.drawing import damage, hostile_string, near, number
-from vhlo_tools.files import Url, answers, objects, objects_under, open_object, place, write_object
+from vhlo_tools.files import Url, objects_under, open_object, place, write_object
 from vhlo_tools.files.objects import delete_object, read_object, stamp_of
 from vhlo_tools.stores import summarize_results
 
@@ -185,6 +185,9 @@ _SERVERS = ExitStack()
 @cache
 def _server() -> Lies:
     """Return what the server of this process answers; all stores are this server."""
+    # Imported here because it needs the extra.
+    from vhlo_tools.files import answers, objects
+
     for name in tuple(os.environ):
         if name.startswith(("AWS_", "AZURE_", "GOOGLE_", "STORAGE_EMULATOR", "FSSPEC_")):
             del os.environ[name]
