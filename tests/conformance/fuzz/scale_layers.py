@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from support.lying_store import Answer, Lies, lying_store
 from support.store_servers import BUCKET, SERVERS
@@ -197,7 +198,7 @@ def _server() -> Lies:
     for server in SERVERS.values():
         os.environ |= server.settings(port)
     _wait_for_nothing()
-    answers.SECONDS, objects._PAGES = 2.0, 50  # type: ignore[misc]
+    answers.SECONDS, objects._PAGES = 2, 50  # type: ignore[misc]
     return lies
 
 
@@ -207,7 +208,7 @@ def _wait_for_nothing() -> None:
 
     sleep = asyncio.sleep
 
-    async def none(seconds: float, *result: object) -> object:
+    async def none(seconds: float, *result: Any) -> Any:
         return await sleep(0, *result)
 
     asyncio.sleep = none  # type: ignore[assignment]
