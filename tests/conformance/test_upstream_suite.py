@@ -183,6 +183,6 @@ def test_nothing_is_left_running_when_it_is_interrupted(checkout: Path, tmp_path
     process.send_signal(signal.SIGINT)
     _, error = process.communicate()
     assert (process.returncode, "interrupted" in error) == (130, True)
-    # lit, its client, the warm helper, and the process in which that does the work.
-    assert len(begun) == 4
+    # lit, its client, the warm helper, the process in which that does the work, and those that read messages again.
+    assert len(begun) >= 4
     wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in begun))
