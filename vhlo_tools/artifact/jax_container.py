@@ -46,14 +46,14 @@ def container_findings(export: JaxExport, consumers: Iterable[Release]) -> list[
     Only consumers that are jax, or jaxlib for the jax that uses it, read such files.
     """
     found: list[Finding] = []
-    oldest = known_jax_releases()[0].release
+    oldest, parts = known_jax_releases()[0].release, _parts_in(export)
     for consumer in consumers:
         if consumer.package in ("jax", "jaxlib"):
             field = "release" if consumer.package == "jax" else "jaxlib"
             known = [each for each in known_jax_releases() if getattr(each, field) == consumer.release]
             # A consumer without a release of jax is older than every known one.
             found += (
-                refusals(export, known[-1])
+                refusals(parts, known[-1])
                 if known
                 else [
                     _finding(
@@ -66,11 +66,16 @@ def container_findings(export: JaxExport, consumers: Iterable[Release]) -> list[
     return list(dict.fromkeys(found))
 
 
-def refusals(export: JaxExport, reader: JaxRelease) -> list[Finding]:
-    """Return why a release of jax refuses a jax.export file, or fails to call its function."""
-    found = []
+def _parts_in(export: JaxExport) -> list[tuple[str, str]]:
+    """Return the parts of a jax.export file and of its artifact that not every release of jax reads."""
     is_shardy = _SHARDY in Artifact(export.module).dialects
-    for id_, value in [*parts_of(export), *([("shardy", "")] if is_shardy else [])]:
+    return [*parts_of(export), *([("shardy", "")] if is_shardy else [])]
+
+
+def refusals(parts: list[tuple[str, str]], reader: JaxRelease) -> list[Finding]:
+    """Return why a release of jax refuses a jax.export file with these parts, or fails to call its function."""
+    found = []
+    for id_, value in parts:
         part = _parts().get((id_, value)) or _parts().get((id_, ""))
         if part is not None:
             found += _refusals_of(part, reader)
@@ -114,9 +119,8 @@ def reading_jax(export: JaxExport, accepts: Callable[[Version], bool]) -> tuple[
         if each.package == "jaxlib"
     }
     accepted = {version: accepts(version) for version in set(versions.values())}
-    return tuple(
-        each for each in known_jax_releases() if accepted[versions[each.jaxlib]] and not refusals(export, each)
-    )
+    parts = _parts_in(export)
+    return tuple(each for each in known_jax_releases() if accepted[versions[each.jaxlib]] and not refusals(parts, each))
 
 
 def first_writer(export: JaxExport) -> JaxRelease | None:
@@ -127,13 +131,13 @@ def first_writer(export: JaxExport) -> JaxRelease | None:
     known = known_jax_releases()
     if export.jax_version is not None:
         return next((each for each in known if each.release == export.jax_version), None)
-    telling = {part for each in known for part in each.always}
-    told = {id_ for id_, _ in parts_of(export) if id_ in telling}
+    telling, parts = {part for each in known for part in each.always}, _parts_in(export)
+    told = {id_ for id_, _ in parts if id_ in telling}
     versions = export.serialization_version, export.calling_convention_version
     for release in known:
         writes = versions == (release.serialization_version, release.calling_convention) and told <= {*release.always}
         # A release reads what it writes.
-        if writes and not refusals(export, release):
+        if writes and not refusals(parts, release):
             return release
     return None
 
