@@ -265,7 +265,8 @@ class AliasConfig:
         if (broken := self._rules.first_broken(entry)) is not None:
             # What was refused is not there for those after it.
             self._rules = _Rules(self._signature)
-            for each in (*self._aliases.values(), *self._donors):
+            held: list[Alias | Donor] = [*self._aliases.values(), *self._donors]
+            for each in held:
                 self._rules.first_broken(each)
             raise AliasError(f"{broken.message}: {broken.remedy}")
         if isinstance(entry, Alias):
