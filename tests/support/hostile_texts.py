@@ -127,8 +127,8 @@ _MESSAGES: Final[dict[str, Callable[[int], bytes]]] = {
 
 
 def _jax_export(size: int, values: Callable[[Writer, int], dict[str, int]]) -> bytes:
-    writer = Writer()
-    return writer.file(bytes(vt.serialize("func.func @main() { return }", "1.0.0")), **values(writer, size // 4))
+    writer = Writer(bytes(vt.serialize("func.func @main() { return }", "1.0.0")))
+    return writer.file(**values(writer, size // 4))
 
 
 def _chain(writer: Writer, size: int) -> int:
@@ -167,7 +167,7 @@ _EXPORTS: Final[dict[str, Callable[[Writer, int], dict[str, int]]]] = {
 
 def _zip(size: int, *, entries: bool) -> bytes:
     out = io.BytesIO()
-    program = {"graph_module": {}, "schema_version": {}} if entries else {"graph_module": [[]] * (size // 4)}
+    program: object = {"graph_module": {}, "schema_version": {}} if entries else {"graph_module": [[]] * (size // 4)}
     with zipfile.ZipFile(out, "w") as archive:
         archive.writestr("a/archive_format", "pt2")
         archive.writestr("a/models/model.json", json.dumps(program))

@@ -13,7 +13,8 @@ LEAF, TUPLE, LIST, DICT, CUSTOM = 0, 2, 3, 4, 5
 class Writer:
     """Writes tables; offsets are what the library makes of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, module: bytes = MODULE) -> None:
+        self.module = module
         self.builder = flatbuffers.Builder(1024)
 
     def text(self, value: str) -> int:
@@ -55,7 +56,7 @@ class Writer:
     def aval(self, *shape: int, dtype: int = 10) -> int:
         return self.table("AbstractValue", shape=self.offsets(list(shape)), dtype=dtype)
 
-    def file(self, contents: bytes = MODULE, **values: int) -> bytes:
-        module = self.builder.CreateByteVector(contents)
+    def file(self, **values: int) -> bytes:
+        module = self.builder.CreateByteVector(self.module)
         self.builder.Finish(self.table("Exported", mlir_module_serialized=module, **values))
         return bytes(self.builder.Output())
