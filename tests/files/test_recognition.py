@@ -38,13 +38,67 @@ def test_the_name_of_a_file_decides_nothing(tmp_path: Path) -> None:
 
 
 def test_text_that_is_cut_within_a_character_by_the_sample() -> None:
-    text = ("//" + "é" * 5000).encode()
+    text = ("//" + "é" * 5000 + "\nmodule {}").encode()
     assert recognise(text) is Kind.MLIR_TEXT
     assert recognise(b"/" + text) is Kind.MLIR_TEXT
 
 
 def test_text_may_begin_with_any_white_space() -> None:
     assert recognise(b" \n" * 10_000 + b"module {}") is Kind.MLIR_TEXT
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "module @m attributes {a = 1 : i32} {}",
+        "module{}",
+        "func @main(%a: tensor<f32>) { return }",
+        "func private @f()",
+        "func.func public @main() { return }",
+        "llvm.func internal @f()",
+        "builtin.module {}",
+        'memref.global "private" @m : memref<2xf32>',
+        "transform.sequence failures(propagate) {}",
+        '"builtin.module"() ({}) : () -> ()',
+        '%0:2 = "stablehlo.rng_bit_generator"() : () -> ()',
+        "%c, %d = stablehlo.f",
+        "#map = affine_map<(d0) -> (d0)>\nmodule {}",
+        "!t = tensor<2xf32>\nmodule {}",
+        "{-# dialect_resources: {} #-}\nmodule {}",
+        "// RUN: stablehlo-opt %s\n\n  // CHECK\nmodule {}",
+        "//" + "x" * 100_000 + "\nmodule {}",
+    ],
+)
+def test_first_words_of_mlir(text: str) -> None:
+    assert recognise(text.encode()) is Kind.MLIR_TEXT
+
+
+def test_hlo_text_may_follow_comments() -> None:
+    assert recognise(b"// a dump\nHloModule m, is_scheduled=true\n\nENTRY e {}") is Kind.HLO_TEXT
+    assert recognise(b"HloModule\tm") is Kind.HLO_TEXT
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("<!DOCTYPE html>\n<html>", "it begins with '<!DOCTYPE html>"),
+        ("# Models\n\nmodule `net` is ...", "it begins with '# Models"),
+        ("modules: [a]", "it begins with 'modules: \\[a\\]'"),
+        ('{"a": 1}', "neither MLIR nor HLO"),
+        ('"name","size"\n"a",1', "neither MLIR nor HLO"),
+        ("import os\nos.path", "neither MLIR nor HLO"),
+        ("polkit.addRule(function(action) {", "neither MLIR nor HLO"),
+        ("// only words", "contains only white space and comments"),
+        ("HloModules are ...", "neither MLIR nor HLO"),
+        (
+            f"version https://git-lfs.github.com/spec/v1\noid sha256:{'a' * 64}\nsize 12\n",
+            "x is a pointer of Git LFS, and not what it points to: `git lfs pull`",
+        ),
+    ],
+)
+def test_other_text(text: str, message: str) -> None:
+    with pytest.raises(vt.InvalidProgramError, match=message):
+        recognise(text.encode(), "x")
 
 
 @pytest.mark.parametrize(

@@ -87,10 +87,15 @@ def replaced(path: Path, text: str) -> None:
 
 
 def test_programs_that_are_as_they_were_are_not_checked(capsys: pytest.CaptureFixture[str]) -> None:
-    assert check(capsys, *ASKED) == (0, "checked 0 programs: no errors; 6 unchanged since HEAD\n", "")
+    assert check(capsys, *ASKED) == (
+        0,
+        "checked 0 programs: no errors; 6 unchanged since HEAD; 1 other file is no program\n",
+        "",
+    )
     summary = check_json(capsys, *ASKED)["summary"]
     assert summary == {
-        "programs": 0, "ok": 0, "unreadable": 0, "blocked": 0, "warned": 0, "against": "HEAD", "unchanged": 6,
+        "programs": 0, "ok": 0, "unreadable": 0, "blocked": 0, "warned": 0, "unrecognised": 1, "against": "HEAD",
+        "unchanged": 6,
     }  # fmt: skip
 
 
@@ -267,7 +272,7 @@ def test_files_in_git_lfs(repository: Path, capsys: pytest.CaptureFixture[str]) 
     # A clone without the contents.
     write(repository / "large.mlir", pointer(new))
     (file,) = check_json(capsys, "large.mlir", "--target", "1.3.0")["files"]
-    assert file["error"] == "large.mlir is a pointer of Git LFS: `git lfs pull` fetches its content"
+    assert file["error"] == "large.mlir is a pointer of Git LFS, and not what it points to: `git lfs pull` fetches it"
 
 
 def test_links(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -337,7 +342,10 @@ def test_with_a_baseline(repository: Path, capsys: pytest.CaptureFixture[str]) -
 
 def test_it_is_a_setting(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(repository / "vhlo-tools.toml", "target = '1.3.0'\nagainst = 'main'\npaths = ['.']")
-    assert check(capsys)[:2] == (0, "checked 0 programs: no errors; 6 unchanged since main\n")
+    assert check(capsys)[:2] == (
+        0,
+        "checked 0 programs: no errors; 6 unchanged since main; 1 other file is no program\n",
+    )
     write(repository / "good.mlir", OTHER_TYPE)
     assert check(capsys)[0] == 1
 

@@ -175,7 +175,15 @@ def test_json_lines(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ("error", "broken.mlir"),
         ("summary", None),
     ]
-    assert rows[-1] == {"type": "summary", "programs": 4, "ok": 1, "unreadable": 1, "blocked": 2, "warned": 0}
+    assert rows[-1] == {
+        "type": "summary",
+        "programs": 4,
+        "ok": 1,
+        "unreadable": 1,
+        "blocked": 2,
+        "warned": 0,
+        "unrecognised": 0,
+    }
     assert all(not isinstance(value, dict | list) for row in rows for value in row.values())
     assert (rows[1]["source"], rows[1]["line"], rows[1]["column"]) == ("src/model.py", 10, 3)
     assert (rows[1]["feature"], rows[1]["question"], rows[1]["introduced"]) == ("tan", "1.3.0", "1.4.0")
@@ -184,7 +192,14 @@ def test_json_lines(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_json(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = json.loads(report(capsys, "json", "--baseline", "known.json", "--update-baseline"))
     by_path = {each["path"]: each for each in document["files"]}
-    assert document["summary"] == {"programs": 4, "ok": 1, "unreadable": 1, "blocked": 2, "warned": 0}
+    assert document["summary"] == {
+        "programs": 4,
+        "ok": 1,
+        "unreadable": 1,
+        "blocked": 2,
+        "warned": 0,
+        "unrecognised": 0,
+    }
     assert by_path["good.mlir"]["ok"]
     assert by_path["broken.mlir"]["error"]
     assert [each["baseline"] for each in by_path["blocked.mlir"]["findings"]] == ["new", "new"]
@@ -300,7 +315,13 @@ def test_files_are_shown_and_nothing_is_checked(store: Path, capsys: pytest.Capt
     code, out, _ = check(capsys, ".", "--show-files", "--exclude", STRANGE)
     assert (code, out.splitlines()) == (0, ["blocked.mlir", "broken.mlir", "good.mlir"])
     code, out, _ = check(capsys, "good.mlir", "--show-files", "--output-format", "json")
-    assert (code, json.loads(out)) == (0, ["good.mlir"])
+    assert (code, json.loads(out)) == (0, {"files": ["good.mlir"], "unrecognised": []})
+    write(store / "notes.txt", "module of notes")
+    code, out, err = check(capsys, ".", "--show-files", "--exclude", STRANGE)
+    assert (code, out.splitlines()) == (0, ["blocked.mlir", "broken.mlir", "good.mlir"])
+    assert err == "vhlo: notes.txt is no program\n"
+    code, out, _ = check(capsys, ".", "--show-files", "--output-format", "json")
+    assert json.loads(out)["unrecognised"] == ["notes.txt"]
     code, _, err = check(capsys, "--show-files")
     assert (code, "expected a PATH" in err) == (2, True)
 
@@ -331,7 +352,7 @@ def test_a_report_of_nothing(output_format: str, store: Path, capsys: pytest.Cap
     elif output_format == "github":
         assert out == ""
     else:
-        nothing = {"programs": 0, "ok": 0, "unreadable": 0, "blocked": 0, "warned": 0}
+        nothing = {"programs": 0, "ok": 0, "unreadable": 0, "blocked": 0, "warned": 0, "unrecognised": 0}
         expected: dict[str, object] = {
             "json": {"files": [], "summary": nothing},
             "jsonl": {"type": "summary", **nothing},

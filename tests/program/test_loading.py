@@ -46,7 +46,7 @@ def test_vhlo_is_a_program_too() -> None:
     [
         ("module { foo }", r"the text is not a valid MLIR program: the text:1:10: custom op 'foo' is unknown"),
         (b"func.func @main(", "the input is not a valid MLIR program"),
-        (b"// caf\xc3\xa9\n" + b"x" * 5000 + b"\xff", "starts with text, but byte 5009 is not UTF-8"),
+        (b"module {// caf\xc3\xa9\n" + b"x" * 5000 + b"\xff", "starts with text, but byte 5017 is not UTF-8"),
         (42, "a builtins.int is not a program: expected an ir.Module"),
         (None, "a builtins.NoneType is not a program"),
         (lambda: None, "bytes or a path; pass jax.jit\\(f\\).lower\\(x\\), or torch.export.export of a module"),

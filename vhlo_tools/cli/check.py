@@ -85,9 +85,16 @@ _settings_options = options.several(
     options.dask_option,
     click.option("--cache-dir", metavar="DIR", help="Keep findings in DIR, by default .vhlo-cache."),
     click.option("--no-cache", is_flag=True, envvar=NO_CACHE, help="Neither use nor keep findings of other runs."),
+    click.option(
+        "--fail-on-unrecognised", is_flag=True, help="Exit with 2 if a folder has files that are no programs."
+    ),
     click.option("-q", "--quiet", is_flag=True, help="Print findings only, in text."),
     click.option("--statistics", is_flag=True, help="Print the number of findings of each feature instead."),
-    click.option("--show-files", is_flag=True, help="Print the files that would be checked, and stop."),
+    click.option(
+        "--show-files",
+        is_flag=True,
+        help="Print which files would be checked and which are no programs, and stop.",
+    ),
     click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings."),
 )
 
@@ -144,6 +151,7 @@ def check(
     allow: tuple[str, ...],
     update_baseline: bool,
     fail_on_stale: bool,
+    fail_on_unrecognised: bool,
     jobs: int | None,
     dask: str | None,
     cache_dir: str | None,
@@ -212,7 +220,7 @@ def check(
         gate.baseline.write()
         _say(f"the findings were written to {gate.baseline.path}")
     stale = gate.baseline is not None and not update_baseline and _say_stale(gate.baseline)
-    if summary.states["unreadable"]:
+    if summary.states["unreadable"] or (fail_on_unrecognised and summary.others):
         return 2
     if exit_zero or update_baseline:
         return 0
@@ -244,8 +252,11 @@ def _show(settings: Settings, provider: str | None) -> int:
 def _show_files(settings: Settings) -> int:
     if not settings.paths:
         raise click.UsageError("expected a PATH, here or in the settings")
-    files = Gate(settings).files(settings.paths)
-    options.show(settings.output_format, files, files)
+    others: list[str] = []
+    files = Gate(settings).files(settings.paths, others.append)
+    options.show(settings.output_format, {"files": files, "unrecognised": others}, files)
+    for each in others if settings.output_format != "json" else ():
+        _say(f"{each} is no program")
     return 0
 
 
@@ -287,7 +298,7 @@ def _report(
         found = listing if work["executor"] is not None else None
         listed = [] if found is not None else list(listing)
         files = found or [each.path for each in listed]
-        scope = replace(gate.scope(files), **looks)
+        scope = replace(gate.scope(files), others=lambda: listing.others, **looks)
         if brief and found is None and gate.fits_inline(listed):
             return write(scope, gate.check_inline(listed))
         # Imported here because a brief run does without.
@@ -302,7 +313,7 @@ def _report(
         changed = [each.path for each in changes]
         looks |= {"paths": changed, "against": against, "unchanged": len(paths) - len(changed)}
         answers = gate.answers_against(revision, changes, _read_standard, cache=FindingsCache(kept), **work)
-        return write(replace(gate.scope(paths), **looks), answers)
+        return write(replace(gate.scope(paths), others=lambda: listing.others, **looks), answers)
 
 
 def _written(
@@ -329,6 +340,7 @@ def _written(
                 click.echo(piece, nl=False)
     if output is not None:
         _say(f"{summary}{scope.left_out}; the report is in {output}")
+    summary.others = scope.others()
     return summary
 
 

@@ -12,9 +12,10 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from vhlo_tools.errors import InvalidProgramError, MalformedArtifactError
 from vhlo_tools.files.atomic_writes import MANIFEST_SUFFIX, SIGNATURE_SUFFIX, opened_folder
 from vhlo_tools.files.mapping import kind_of_file, map_file, open_regular, view
-from vhlo_tools.files.recognition import MAGIC, is_saved_model
+from vhlo_tools.files.recognition import MAGIC, is_saved_model, recognise
 from vhlo_tools.files.urls import Url, is_url, place
 from vhlo_tools.printable import printable
 from vhlo_tools.records import dataclass
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 # own name, so a listed file is a backup only if its original is beside it (:meth:`Backups.__contains__`).
 
 BACKUPS: Final = ".vhlo-backups"
-#: Suffixes of names of programs.
-PROGRAM_SUFFIXES: Final = (".mlir", ".mlirbc", ".jax_export")
+#: Suffixes of names of programs, which are programs whatever they hold: what cannot be read of them is an error.
+PROGRAM_SUFFIXES: Final = (".mlir", ".mlirbc", ".jax_export", ".pt2", ".hlo")
 
 #: What a line cannot hold as it is; any other byte of a name stands for itself.
 _ESCAPED: Final = re.compile(rb"[%\x00-\x1f\x7f]")
@@ -134,35 +135,46 @@ def _line(name: str) -> bytes:
 
 # Discovery of programs: the files or objects that a path on a command line selects
 
-#: Files that stand beside programs in a store, and are none: backups of old files and temporary files of a migration,
-#: manifests, and their signatures. Backups with other suffixes are left out by their list
-#: (vhlo_tools/files/discovery.py).
-SET_ASIDE: Final = ("*.orig", ".vhlo-*", f"*{MANIFEST_SUFFIX}", f"*{SIGNATURE_SUFFIX}")
+#: Names of files and folders that are not looked at. Of what stands beside programs: backups of old files and temporary
+#: files of a migration, settings, manifests, and their signatures; backups with other suffixes are left out by their
+#: list. And the folders of other tools.
+_NO_PROGRAMS: Final = (
+    *("*.orig", ".vhlo-*", "vhlo-tools.toml", f"*{MANIFEST_SUFFIX}", f"*{SIGNATURE_SUFFIX}"),
+    *(".git", ".hg", ".nox", ".tox", ".venv", "__pycache__", "node_modules"),
+)
 
 #: The heads of objects that are read at the same time, and how much of each.
 _READING: Final = 16
 _HEAD: Final = 1 << 12
 
-#: The plausible offsets of the first table of a FlatBuffer, with which it begins; jax.export writes a small one.
-_ROOT: Final = range(4, 1 << 12)
+#: What is called with the path or URL of each file that a folder holds and that is no program.
+Others = Callable[[str], object]
 
 
-def programs_at(path: str, exclude: tuple[str, ...] = (), *, ordered: bool = True) -> Iterator[str]:
+def nobody(_: str) -> None:
+    """What wants to know of no other file."""
+
+
+def programs_at(
+    path: str, exclude: tuple[str, ...] = (), *, ordered: bool = True, others: Others = nobody
+) -> Iterator[str]:
     """Yield the files or objects that a file, folder, glob or URL selects, as paths or URLs; without listed backups.
 
-    A named file is selected whatever its content. ``exclude`` are globs, by name or by path relative to the start.
-    Unless ``ordered``, a folder is not collected in memory; objects never are, and come in the order of their keys.
+    A named file is selected whatever its content; of a folder, the files whose name or content is that of a program,
+    and the folders that are a SavedModel. ``exclude`` are globs, by name or by path relative to the start. Unless
+    ``ordered``, a folder is not collected in memory; objects never are, and come in the order of their keys.
     """
     where = place(path)
     if isinstance(where, Url):
-        yield from (str(each.url) for each in objects_at(where, exclude))
+        yield from (str(each.url) for each in objects_at(where, exclude, others))
         return
+    exclude = (*_NO_PROGRAMS, *exclude)
     if is_url(path):
         path = str(where)  # of a file
     if Path(path).is_file() or is_saved_model(path):
         yield path
     elif Path(path).is_dir():
-        yield from _programs_in(path, exclude, ordered=ordered)
+        yield from _programs_in(path, exclude, others, ordered=ordered)
     else:
         # Unlike Path.glob, these functions accept absolute patterns.
         found = sorted(glob.glob(path, recursive=True)) if ordered else glob.iglob(path, recursive=True)  # noqa: PTH207
@@ -176,7 +188,7 @@ def programs_at(path: str, exclude: tuple[str, ...] = (), *, ordered: bool = Tru
                     yield each
 
 
-def _programs_in(top: str, exclude: tuple[str, ...], *, ordered: bool) -> Iterator[str]:
+def _programs_in(top: str, exclude: tuple[str, ...], others: Others, *, ordered: bool) -> Iterator[str]:
     """Yield programs of a folder before those of its subfolders; links to folders are not followed.
 
     A folder that cannot be read is yielded itself: opening it says why.
@@ -198,15 +210,20 @@ def _programs_in(top: str, exclude: tuple[str, ...], *, ordered: bool) -> Iterat
                     continue
                 kind = _kind_of(entry)
                 if kind == "a folder":
-                    if not entry.is_symlink():
+                    if not entry.is_symlink() and is_saved_model(entry.path):
+                        yield _joined(shown, entry.name)
+                    elif not entry.is_symlink():
                         below.append(entry.path)
                 elif kind is not None:
                     # Imported here because few folders have such entries.
                     import logging
 
                     logging.getLogger("vhlo_tools").warning("vhlo: skipped %s: it is %s", printable(entry.path), kind)
-                elif entry.name not in backups and _is_program(entry.path):
-                    yield _joined(shown, entry.name)
+                elif entry.name not in backups:
+                    if _is_program(entry.path):
+                        yield _joined(shown, entry.name)
+                    else:
+                        others(_joined(shown, entry.name))
         waiting.extend(reversed(below))
 
 
@@ -237,14 +254,14 @@ def _matcher(patterns: tuple[str, ...]) -> Callable[[str], re.Match[str] | None]
 
 
 def _is_program(path: str) -> bool:
-    """Judge by the suffix, or by the content, which alone may be inconclusive."""
+    """Judge by the suffix, or by the content."""
     if path.endswith(PROGRAM_SUFFIXES):
         return True
     try:
         if not Path(path).is_file():
             return False
         with open_regular(Path(path)) as file:
-            head = file.read(4)
+            head = file.read(_HEAD)
         return _holds_program(head, lambda: map_file(Path(path)))
     except OSError as error:
         # Opening it says so; another file that cannot be read may be anything.
@@ -252,20 +269,20 @@ def _is_program(path: str) -> bool:
 
 
 def _holds_program(head: bytes, whole: Callable[[], View]) -> bool:
-    """Judge by the first four bytes, and by the rest where they may begin a jax.export file."""
-    if len(head) < 4 or int.from_bytes(head, "little") not in _ROOT:
-        return head == MAGIC
-    # Imported here because few files begin as such a file does.
-    from vhlo_tools.files.jax_export import is_jax_export
+    """Judge by the first bytes of a file, or by all where there are more."""
+    try:
+        recognise(head if len(head) < _HEAD or head.startswith(MAGIC) else whole())
+    except (InvalidProgramError, MalformedArtifactError):
+        return False
+    return True
 
-    return is_jax_export(whole())
 
-
-def objects_at(url: Url, exclude: tuple[str, ...] = ()) -> Iterator[Listed]:
+def objects_at(url: Url, exclude: tuple[str, ...] = (), others: Others = nobody) -> Iterator[Listed]:
     """Yield the programs that a URL selects, each with its version at that moment."""
     from vhlo_tools.files.connections import Listed
     from vhlo_tools.files.objects import glob_start, is_glob, matcher, objects_under, stamp_of
 
+    exclude = (*_NO_PROGRAMS, *exclude)
     if (stamp := stamp_of(url)) is not None:
         yield Listed(url, stamp)
     elif is_glob(url):
@@ -275,10 +292,10 @@ def objects_at(url: Url, exclude: tuple[str, ...] = ()) -> Iterator[Listed]:
                 each for each in page if chosen.fullmatch(each.url.key) and not _is_excluded(str(each.url), exclude)
             )
     else:
-        yield from _objects_in(url if url.is_prefix else url.with_key(f"{url.key}/"), exclude)
+        yield from _objects_in(url if url.is_prefix else url.with_key(f"{url.key}/"), exclude, others)
 
 
-def _objects_in(top: Url, exclude: tuple[str, ...]) -> Iterator[Listed]:
+def _objects_in(top: Url, exclude: tuple[str, ...], others: Others) -> Iterator[Listed]:
     from concurrent.futures import ThreadPoolExecutor
 
     from vhlo_tools.files.objects import objects_under
@@ -291,7 +308,11 @@ def _objects_in(top: Url, exclude: tuple[str, ...]) -> Iterator[Listed]:
             if unknown and pool is None:
                 pool = ThreadPoolExecutor(_READING, thread_name_prefix="vhlo-list")
             found = dict(zip(unknown, pool.map(_object_holds_program, unknown), strict=True)) if pool else {}
-            yield from (each for each in chosen if found.get(each, True))
+            for each in chosen:
+                if found.get(each, True):
+                    yield each
+                else:
+                    others(str(each.url))
     finally:
         if pool is not None:
             pool.shutdown(cancel_futures=True)
@@ -313,4 +334,4 @@ def _object_holds_program(found: Listed) -> bool:
     except OSError:
         # As for a file that cannot be read, and for one that is gone.
         return False
-    return _holds_program(bytes(data[:4]), lambda: data)
+    return _holds_program(bytes(data[:_HEAD]), lambda: data)

@@ -100,9 +100,46 @@ def recognise(data: Buffer, name: str = "the input") -> Kind:
         raise InvalidProgramError(
             f"{name} has no known program format: it starts with {head[:8]!r}, expected {_EXPECTED}"
         )
-    if not (head.strip() or bytes(view).strip()):
-        raise InvalidProgramError(f"{name} contains only white space: expected {_EXPECTED}")
-    return Kind.HLO_TEXT if head.lstrip().startswith(b"HloModule ") else Kind.MLIR_TEXT
+    return _kind_of_text(view, name)
+
+
+#: What may stand before the first word: white space and comments.
+_BEFORE: Final = re.compile(rb"(?:\s++|//[^\n]*+(?:\n|\Z))*+")
+#: The first words of HLO text.
+_HLO_WORD: Final = re.compile(rb"HloModule[\s,]")
+#: The first words of MLIR text: metadata, a name of an attribute, of a type or of a value that is defined, or an op
+#: (``mlir/docs/LangRef.md``, "High-Level Structure" and "Operations").
+_MLIR_WORDS: Final = re.compile(
+    rb"""\{-\# | [#!][\w$.]+\s*= | %[\w$.-]+(?::\d+)?\s*[,=] | "[\w$.]+"\s*\(
+    | module\s*(?:[@{]|attributes\b) | func\s+(?:@|private\b|public\b|nested\b)
+    | [a-z_][a-z0-9_]*(?:\.[a-z0-9_]+)+(?:(?:[ \t]+[a-z_]+){0,3}[ \t]*[@%{"<:]|[ \t]+[a-z_]+\()""",
+    re.VERBOSE,
+)
+#: So much may stand before the first word.
+_LONGEST_COMMENT: Final = 1 << 26
+
+
+def _kind_of_text(text: View, name: str) -> Kind:
+    for size in (_TEXT_SAMPLE, _LONGEST_COMMENT):
+        head = bytes(text[:size])
+        found = _BEFORE.match(head)
+        word = head[found.end() :] if found else head
+        if word:
+            break
+    if _HLO_WORD.match(word):
+        return Kind.HLO_TEXT
+    if _MLIR_WORDS.match(word):
+        return Kind.MLIR_TEXT
+    if lfs_pointer(text) is not None:
+        raise InvalidProgramError(
+            f"{name} is a pointer of Git LFS, and not what it points to: `git lfs pull` fetches it"
+        )
+    if not word:
+        raise InvalidProgramError(f"{name} contains only white space and comments: expected {_EXPECTED}")
+    begins = word[:24].decode("utf-8", "replace")
+    raise InvalidProgramError(
+        f"{name} is text, but neither MLIR nor HLO: it begins with {begins!r}, expected {_EXPECTED}"
+    )
 
 
 def is_saved_model(path: str | PathLike[str]) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 from vhlo_tools.artifact import find_manifest, manifest_finding
 from vhlo_tools.compat import expansion_policy
 from vhlo_tools.errors import MalformedArtifactError, VhloToolsError
-from vhlo_tools.files import Kind, is_url, open_regular, place, recognise
+from vhlo_tools.files import Kind, Others, is_url, nobody, open_regular, place, recognise
 from vhlo_tools.gate.examination import Content, Examination, Examiner, Task, os_message
 from vhlo_tools.gate.listing import STANDARD, Listing
 from vhlo_tools.gate.report_model import Answer, Question, Scope, Verdict
@@ -62,12 +62,12 @@ class Gate:
         self._trusted = trusted
         self._resolved: dict[tuple[str, bool], Question] = {}
 
-    def files(self, paths: Sequence[str]) -> list[str]:
-        return [each.path for each in self.listing(paths)]
+    def files(self, paths: Sequence[str], others: Others = nobody) -> list[str]:
+        return [each.path for each in self.listing(paths, others)]
 
-    def listing(self, paths: Sequence[str]) -> Listing:
-        """Return the files that paths match, found as they are taken."""
-        return Listing(paths, self.settings)
+    def listing(self, paths: Sequence[str], others: Others = nobody) -> Listing:
+        """Return the files that paths match, found as they are taken; ``others`` is told of those that are none."""
+        return Listing(paths, self.settings, others)
 
     def scope(self, files: Sequence[str] | Listing) -> Scope:
         """Return the scope of a report. A listing that goes on after its head has the questions of all overrides."""

@@ -19,7 +19,6 @@ from vhlo_tools.files import (
     digest_of,
     is_saved_model,
     is_url,
-    lfs_pointer,
     open_regular,
     place,
     read_bytes,
@@ -246,8 +245,6 @@ class Examiner:
                 elif task.hashed and (isinstance(where, Path) or not isinstance(data, FileRange)):
                     # What was read now may be something else than what was hashed before.
                     digest = digest_of(data)
-                if lfs_pointer(data) is not None:
-                    return Examination(error=f"{task.name} is a pointer of Git LFS: `git lfs pull` fetches its content")
             elif isinstance(where, Path):
                 # Imported here because few programs are folders.
                 from vhlo_tools.gate.contents import digest_at

@@ -8,6 +8,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.errors import SettingsError
+from vhlo_tools.files import Others, nobody
 from vhlo_tools.stores import ListedFile, listed_at
 
 if TYPE_CHECKING:
@@ -26,12 +27,20 @@ class Listing:
     ``SettingsError``.
     """
 
-    def __init__(self, paths: Sequence[str], settings: Settings) -> None:
+    def __init__(self, paths: Sequence[str], settings: Settings, others: Others = nobody) -> None:
         self.number: int = 0  # of files found so far
         self.size: int = 0  # in bytes, of the files found so far
         self.is_complete: bool = False
+        self.others: int = 0  # files of folders so far that are no programs, and that no pattern excludes
+        self._tell = others
+
+        def other(path: str) -> None:
+            if not settings.is_excluded(path):
+                self.others += 1
+                self._tell(path)
+
         # Whoever misspells the last path learns it at once.
-        found = [_members(path, settings) for path in paths]
+        found = [_members(path, settings, other) for path in paths]
         several = len(found) > 1 or any(each.count("**") > 1 for each in paths)
         chosen = chain.from_iterable(found)
         self._files = self._counted(_once(chosen) if several else chosen)
@@ -55,10 +64,10 @@ class Listing:
         self.is_complete = True
 
 
-def _members(path: str, settings: Settings) -> Iterator[ListedFile]:
+def _members(path: str, settings: Settings, others: Others) -> Iterator[ListedFile]:
     if path == STANDARD:
         return iter([ListedFile(path)])
-    members = listed_at(path, settings.pruned)
+    members = listed_at(path, settings.pruned, others)
     first = next(members, None)
     if first is None:
         raise SettingsError(f"{path}: not a file, not a folder with programs, and not a glob that matches a file")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import astuple, field
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -113,6 +113,8 @@ class Scope:
     baseline: str | None = None  # file of known findings
     against: str | None = None  # revision that programs are compared with
     unchanged: int = 0  # number of programs that are as at the revision, and are not checked
+    #: returns the number of files in the folders that are no programs, once all programs have been examined
+    others: Callable[[], int] = int
     quiet: bool = False  # text has findings alone: no programs without, no table, no summary
     colour: bool = False  # text has escape sequences of terminals
     width: int | None = None  # columns of the terminal, in which a table has to fit; None for no terminal
@@ -131,9 +133,15 @@ class Scope:
     @property
     def left_out(self) -> str:
         """End of a summary about unchecked programs."""
-        if self.against is None:
-            return ""
-        return f"; {self.unchanged} unchanged since {self.against}"
+        unchanged = f"; {self.unchanged} unchanged since {self.against}" if self.against is not None else ""
+        return unchanged + said_of_others(self.others())
+
+
+def said_of_others(number: int) -> str:
+    """Return the end of a summary about files that are no programs."""
+    if not number:
+        return ""
+    return f"; {number} other file{' is no program' if number == 1 else 's are no programs'}"
 
 
 def is_refused(findings: Sequence[Finding]) -> bool:
@@ -180,6 +188,7 @@ class Summary:
     states: Counter[State] = field(default_factory=Counter)
     findings: Counter[tuple[str, str]] = field(default_factory=Counter)  # new ones, by level and feature
     samples: dict[str, Finding] = field(default_factory=dict)  # one finding of each feature
+    others: int = 0  # files in the folders that are no programs
 
     def add(self, answer: Answer) -> None:
         self.states[answer.state] += 1
@@ -217,7 +226,7 @@ class Summary:
 def json_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
     summary = Summary()
     files = [_file(answer, scope.knows) for answer in summary.counting(answers)]
-    document = {"files": files, "summary": summary.as_json() | _against(scope)}
+    document = {"files": files, "summary": summary.as_json() | _left_out(scope)}
     yield f"{json_text(document, indent=2)}\n"
 
 
@@ -237,11 +246,12 @@ def json_lines(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
                 **{"source": None, "line": None, "column": None, **source},
                 **{key: value for key, value in finding_as_json(finding).items() if key != "location"},
             )
-    yield _line(type="summary", **summary.as_json(), **_against(scope))
+    yield _line(type="summary", **summary.as_json(), **_left_out(scope))
 
 
-def _against(scope: Scope) -> dict[str, Any]:
-    return {} if scope.against is None else {"against": scope.against, "unchanged": scope.unchanged}
+def _left_out(scope: Scope) -> dict[str, Any]:
+    against = {} if scope.against is None else {"against": scope.against, "unchanged": scope.unchanged}
+    return {"unrecognised": scope.others(), **against}
 
 
 def _line(**values: Any) -> str:

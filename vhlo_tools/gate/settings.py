@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
-from vhlo_tools.files import SET_ASIDE, is_url
+from vhlo_tools.files import is_url
 from vhlo_tools.findings import Finding, FindingKind, Level
 from vhlo_tools.records import dataclass
 from vhlo_tools.spec import known_explanations, known_features
@@ -90,8 +90,6 @@ def _is_glob(name: str) -> bool:
 COMMAND_LINE: Final = "command line"
 DEFAULT: Final = "default"
 
-#: Folders that do not contain programs of the user.
-_NO_PROGRAMS: Final = (*SET_ASIDE, ".git", ".hg", ".nox", ".tox", ".venv", "__pycache__", "node_modules")
 _QUESTIONS: Final = ("target", "readable_by")
 
 
@@ -202,10 +200,10 @@ class Settings:
 
     @property
     def pruned(self) -> tuple[str, ...]:
-        """Names of folders that are not searched: patterns without special characters, and default folders."""
+        """Names of folders that are not searched: patterns without special characters."""
         if any(pattern.startswith("!") for pattern in self.exclude):
-            return _NO_PROGRAMS
-        return (*_NO_PROGRAMS, *(pattern for pattern in self.exclude if not set(pattern) & set("/*?[]!#\\ ")))
+            return ()
+        return tuple(pattern for pattern in self.exclude if not set(pattern) & set("/*?[]!#\\ "))
 
     def questions(self) -> Iterable[tuple[Sequence[str], Sequence[str]]]:
         """Yield targets and readers: those for all files, and those of overrides."""

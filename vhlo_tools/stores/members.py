@@ -14,10 +14,12 @@ from vhlo_tools.errors import InvalidProgramError, MigrationError, VhloToolsErro
 from vhlo_tools.files import (
     ARTIFACT_PRODUCER,
     Kind,
+    Others,
     Url,
     digest_of,
     is_saved_model,
     is_url,
+    nobody,
     objects_at,
     open_regular,
     place,
@@ -89,13 +91,16 @@ class ListedFile:
     size: int = 0  # in bytes; 0 if it is unknown
 
 
-def listed_at(path: str, exclude: tuple[str, ...]) -> Iterator[ListedFile]:
-    """Yield the files that a path selects, in the order of their names, each with its size."""
+def listed_at(path: str, exclude: tuple[str, ...], others: Others = nobody) -> Iterator[ListedFile]:
+    """Yield the files that a path selects, in the order of their names, each with its size.
+
+    ``others`` is told of the files of a folder that are no programs.
+    """
     where = place(path)
     if isinstance(where, Url):
         # Their listing says how large objects are.
-        return (ListedFile(str(each.url), each.stamp.size) for each in objects_at(where, exclude))
-    return (ListedFile(each, _size_of(each)) for each in programs_at(path, exclude))
+        return (ListedFile(str(each.url), each.stamp.size) for each in objects_at(where, exclude, others))
+    return (ListedFile(each, _size_of(each)) for each in programs_at(path, exclude, others=others))
 
 
 def _size_of(path: str) -> int:
@@ -105,9 +110,9 @@ def _size_of(path: str) -> int:
         return 0  # whoever reads it says why
 
 
-def files_of(path: str, exclude: tuple[str, ...]) -> Iterator[str]:
+def files_of(path: str, exclude: tuple[str, ...], others: Others = nobody) -> Iterator[str]:
     """In no particular order; ``MigrationError`` if the path matches nothing."""
-    members = programs_at(path, exclude, ordered=False)
+    members = programs_at(path, exclude, ordered=False, others=others)
     first = next(members, None)
     if first is None:
         if os.path.lexists(path) and not Path(path).is_dir():

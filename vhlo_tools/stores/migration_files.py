@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final, Self
 
 from vhlo_tools.errors import MigrationError
-from vhlo_tools.files import SET_ASIDE, Kind, Url, objects_at, opened_folder, place
+from vhlo_tools.files import Kind, Url, objects_at, opened_folder, place
 from vhlo_tools.records import dataclass
 from vhlo_tools.stores.members import (
     RESULT_SUFFIX,
@@ -213,4 +213,4 @@ class _Folders:
 
 
 def _exclude(settings: MigrationSettings) -> tuple[str, ...]:
-    return (*SET_ASIDE, *settings.exclude, *([f"*{glob.escape(settings.backup)}"] if settings.backup else []))
+    return (*settings.exclude, *([f"*{glob.escape(settings.backup)}"] if settings.backup else []))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from vhlo_tools.errors import MigrationError
-from vhlo_tools.files import SET_ASIDE, is_url, place
+from vhlo_tools.files import is_url, place
 from vhlo_tools.records import dataclass
 from vhlo_tools.stores.members import (
     IN_PLACE,
@@ -67,7 +67,7 @@ class Pairs:
         # A URL of a file is its path.
         self._stores = tuple(str(place(each)) for each in (before, after))
         self._bases = tuple(base_of(each) for each in self._stores)
-        self._exclude = (*SET_ASIDE, *exclude)
+        self._exclude = exclude
         for each, other in zip(self._stores, reversed(self._stores), strict=True):
             if not is_store(each):
                 raise MigrationError(
