@@ -121,7 +121,7 @@ EXPORTS: Final = {
         "vhlo_tools.files.atomic_writes": "Folder MANIFEST_HEAD MANIFEST_SUFFIX SIGNATURE_SUFFIX joined opened_folder place_new remove_manifest write_atomically write_chunks write_in",
         "vhlo_tools.files.caches": "DigestSet NO_CACHE cache_folder",
         "vhlo_tools.files.connections": "Listed Stamp Traffic counted forget_connections",
-        "vhlo_tools.files.discovery": "BACKUPS Others list_backups nobody objects_at programs_at",
+        "vhlo_tools.files.discovery": "BACKUPS Others list_backups nobody objects_at programs_at said_of_others",
         "vhlo_tools.files.hlo": "HloHeader find_hlo_module read_hlo_module read_hlo_text read_snapshot with_long_aliases",
         "vhlo_tools.files.jax_export": "JaxExport JaxSignature JaxValue decode_jax_export parts_of read_signature replace_modules",
         "vhlo_tools.files.mapping": "Chunk FileRange View digest_of join kind_of_file open_regular slices view",

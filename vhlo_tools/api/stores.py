@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import date
 from os import PathLike
@@ -15,7 +15,7 @@ from vhlo_tools.api.releases import install_releases
 from vhlo_tools.api.store_verification import EquivalenceChecker, path_text
 from vhlo_tools.artifact import JaxContainer
 from vhlo_tools.errors import MigrationError
-from vhlo_tools.files import Buffer, Kind, is_path, is_url, local_path
+from vhlo_tools.files import Buffer, Kind, is_path, is_url, local_path, nobody
 from vhlo_tools.program import WriteOptions
 from vhlo_tools.stores import (
     AT_REST,
@@ -320,6 +320,7 @@ def store_status(
     jobs: int | None = None,
     exclude: Sequence[str] = (),
     as_of: date | None = None,
+    others: Callable[[str], object] = nobody,
 ) -> Iterator[StoreFile]:
     """Yield the ends of the compatibility windows of the artifacts and jax.export files in a store, and their readers.
 
@@ -331,6 +332,7 @@ def store_status(
         jobs: The number of processes, as for :func:`migrate`.
         exclude: Globs of files and folders to leave out.
         as_of: The day up to which releases are considered, by default today.
+        others: Called with the path of each file of a folder that is no program, before the first file is yielded.
 
     Yields:
         Each file, in the order in which they leave a window.
@@ -343,6 +345,7 @@ def store_status(
     if unknown := sorted(set(windows).difference(WINDOWS)):
         raise ValueError(f"{unknown[0]!r} is not a window: expected one of {', '.join(WINDOWS)}")
     watching: Any = {"windows": tuple(windows), "exclude": tuple(exclude), "today": as_of or date.today()}
+    watching["others"] = others
     return _watched(_texts(paths), executor, jobs, **watching)
 
 

@@ -13,7 +13,7 @@ from vhlo_tools.cli import options
 from vhlo_tools.cli.display import echo, shown_progress
 from vhlo_tools.cli.helping import command
 from vhlo_tools.cli.reports import encoded, fields_of, json_lines, readable_path, readable_size
-from vhlo_tools.files import place, write_atomically
+from vhlo_tools.files import place, said_of_others, write_atomically
 from vhlo_tools.findings import finding_as_json, findings_lines
 from vhlo_tools.printable import json_text
 from vhlo_tools.stores import (
@@ -71,7 +71,7 @@ def total_line(summary: MigrationSummary, jobs: int) -> str:
         for status, said in _SAID.items()
         if summary.files[status]
     ]
-    line = ", ".join(counts) or "no files"
+    line = (", ".join(counts) or "no files") + said_of_others(summary.others)
     seconds = summary.seconds(jobs)
     if seconds is None:
         return line
@@ -196,6 +196,7 @@ def _worked(migration: Migration, workers: Workers, *, dry_run: bool, live: bool
                     echo(record_line(record))
                 progress.expect(migration.files, migration.size, more=not migration.is_listed)
                 progress.advance(record.size, ok=record.ok)
+        summary.others = migration.others
     except KeyboardInterrupt:
         if not dry_run:
             echo("vhlo: interrupted; every file is intact, and the same command resumes the migration", err=True)

@@ -12,7 +12,7 @@ from vhlo_tools import api
 from vhlo_tools.cli import options
 from vhlo_tools.cli.display import Progress, echo, shown_progress
 from vhlo_tools.cli.reports import check_report, encoded, fields_of, json_lines, readable_path, readable_size
-from vhlo_tools.files import place
+from vhlo_tools.files import place, said_of_others
 from vhlo_tools.printable import json_text
 from vhlo_tools.stores import VERIFICATION_TABLE, PairRecord, PairStatus, PairSummary, Workers, is_store, parquet_chunks
 
@@ -54,7 +54,7 @@ def total_line(summary: PairSummary) -> str:
             shown = [f"{files} by {how.removeprefix('same ')}" for how, files in sorted(summary.verified.items())]
             proofs = f"{', '.join(shown)}; " if status == "same" else ""
             counts.append(f"{number} {said} ({proofs}{readable_size(summary.sizes[status])})")
-    return ", ".join(counts)
+    return ", ".join(counts) + said_of_others(summary.others)
 
 
 def _lines(record: PairRecord) -> Iterator[str]:
@@ -117,6 +117,7 @@ def _told(
     pairs = verification.pairs
     for record in verification.records(workers):
         summary.add(record)
+        summary.others = pairs.others
         yield record
         progress.expect(pairs.number, pairs.size, more=not pairs.is_complete)
         progress.advance(record.size + record.new_size, ok=record.ok)

@@ -20,7 +20,15 @@ if TYPE_CHECKING:
     )
     from vhlo_tools.files.caches import NO_CACHE, DigestSet, cache_folder
     from vhlo_tools.files.connections import Listed, Stamp, Traffic, counted, forget_connections
-    from vhlo_tools.files.discovery import BACKUPS, Others, list_backups, nobody, objects_at, programs_at
+    from vhlo_tools.files.discovery import (
+        BACKUPS,
+        Others,
+        list_backups,
+        nobody,
+        objects_at,
+        programs_at,
+        said_of_others,
+    )
     from vhlo_tools.files.hlo import (
         HloHeader,
         find_hlo_module,

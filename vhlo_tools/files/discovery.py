@@ -155,6 +155,13 @@ def nobody(_: str) -> None:
     """What wants to know of no other file."""
 
 
+def said_of_others(number: int) -> str:
+    """Return the end of a summary about the files of folders that are no programs."""
+    if not number:
+        return ""
+    return f"; {number} other file{' is no program' if number == 1 else 's are no programs'}"
+
+
 def programs_at(
     path: str, exclude: tuple[str, ...] = (), *, ordered: bool = True, others: Others = nobody
 ) -> Iterator[str]:

@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import quote
 
-from vhlo_tools.files import is_url
+from vhlo_tools.files import is_url, said_of_others
 from vhlo_tools.findings import Finding, finding_as_json
 from vhlo_tools.printable import json_text
 from vhlo_tools.records import dataclass
@@ -135,13 +135,6 @@ class Scope:
         """End of a summary about unchecked programs."""
         unchanged = f"; {self.unchanged} unchanged since {self.against}" if self.against is not None else ""
         return unchanged + said_of_others(self.others())
-
-
-def said_of_others(number: int) -> str:
-    """Return the end of a summary about files that are no programs."""
-    if not number:
-        return ""
-    return f"; {number} other file{' is no program' if number == 1 else 's are no programs'}"
 
 
 def is_refused(findings: Sequence[Finding]) -> bool:

@@ -68,6 +68,7 @@ class PairSummary:
     files: Counter[PairStatus] = field(default_factory=Counter)
     sizes: Counter[PairStatus] = field(default_factory=Counter)  # in bytes: of the first file, or of the only one
     verified: Counter[str] = field(default_factory=Counter)  # equal pairs by proof
+    others: int = 0  # files of both stores that are no programs
 
     def add(self, record: PairRecord) -> None:
         self.files[record.status] += 1
@@ -84,6 +85,7 @@ class PairSummary:
             "files": {status: self.files[status] for status in _STATUSES if self.files[status]},
             "sizes": {status: self.sizes[status] for status in _STATUSES if self.files[status]},
             "verified": dict(sorted(self.verified.items())),
+            "unrecognised": self.others,
         }
 
 

@@ -52,6 +52,7 @@ class Migration:
         self._journal = journal
         self.files: int = 0  # number of files to process that have been found so far
         self.size: int = 0  # in bytes, of the files found so far
+        self.others: int = 0  # files of folders so far that are no programs
         self.is_listed: bool = False  # whether all files have been found
         # The folders of results.
         self._folders: set[str] = set()
@@ -94,9 +95,12 @@ class Migration:
             self.size += record.size
             yield record
 
+    def _count_other(self, _: str) -> None:
+        self.others += 1
+
     def _listed(self) -> Iterator[Task]:
         """Add the files of the store to the journal, and yield those to process in place, each once."""
-        for found in chunked(found_at(self._settings), _FOUND_AT_ONCE):
+        for found in chunked(found_at(self._settings, self._count_other), _FOUND_AT_ONCE):
             self._check()
             tasks = self._journal.add(found)
             self.files += len(tasks)

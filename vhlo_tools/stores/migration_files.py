@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final, Self
 
 from vhlo_tools.errors import MigrationError
-from vhlo_tools.files import Kind, Url, objects_at, opened_folder, place
+from vhlo_tools.files import Kind, Others, Url, objects_at, opened_folder, place
 from vhlo_tools.records import dataclass
 from vhlo_tools.stores.members import (
     RESULT_SUFFIX,
@@ -147,19 +147,19 @@ class FoundFile:
         return MigrationRecord(self.path, "unreadable", target, self.kind, self.version, self.size)
 
 
-def found_at(settings: MigrationSettings) -> Iterator[FoundFile]:
+def found_at(settings: MigrationSettings, others: Others) -> Iterator[FoundFile]:
     output = settings.output_dir and resolved(settings.output_dir)
     places = Places.of(settings)
     for path in settings.paths:
-        found = _objects(path, settings, output) if isinstance(place(path), Url) else _files(path, settings, output)
-        for each in found:
+        find = _objects if isinstance(place(path), Url) else _files
+        for each in find(path, settings, output, others):
             yield replace(each, is_outside=places.is_outside(each.source, each.destination))
 
 
-def _files(path: str, settings: MigrationSettings, output: str | None) -> Iterator[FoundFile]:
+def _files(path: str, settings: MigrationSettings, output: str | None, others: Others) -> Iterator[FoundFile]:
     base = base_of(path)
     folders = _Folders(base)
-    for member in files_of(path, _exclude(settings)):
+    for member in files_of(path, _exclude(settings), others):
         source, is_link = folders.resolved(member)
         if output and source.startswith(output + os.sep):
             continue
@@ -175,9 +175,9 @@ def _files(path: str, settings: MigrationSettings, output: str | None) -> Iterat
         yield FoundFile(member, source, to, stamp, kind, version, is_link)
 
 
-def _objects(path: str, settings: MigrationSettings, output: str | None) -> Iterator[FoundFile]:
+def _objects(path: str, settings: MigrationSettings, output: str | None, others: Others) -> Iterator[FoundFile]:
     base, is_empty = base_of(path), True
-    for listed in objects_at(object_url(path), _exclude(settings)):
+    for listed in objects_at(object_url(path), _exclude(settings), others):
         is_empty = False
         source = str(listed.url)
         if output and source.startswith(f"{output}/"):

@@ -112,12 +112,14 @@ class MigrationSummary:
         sizes: The total size of the files in bytes, by status.
         versions: The number of files by version; ``None`` for files without a version.
         new_size: The total size of the results in bytes.
+        others: The number of files in folders that are no programs.
     """
 
     files: Counter[str] = field(default_factory=Counter)
     sizes: Counter[str] = field(default_factory=Counter)
     versions: Counter[str | None] = field(default_factory=Counter)
     new_size: int = 0
+    others: int = 0
     _seconds: float = 0.0
     _sampled: int = 0
 
@@ -166,6 +168,7 @@ class MigrationSummary:
             "sizes": {status: self.sizes[status] for status in STATUSES if self.files[status]},
             "versions": {version or "none": number for version, number in self.versions.items()},
             "new_size": self.new_size,
+            "unrecognised": self.others,
         }
 
 

@@ -63,6 +63,7 @@ class Pairs:
     def __init__(self, before: str, after: str, exclude: tuple[str, ...] = ()) -> None:
         self.number: int = 0  # of pairs found so far
         self.size: int = 0  # in bytes, of the files found so far
+        self.others: int = 0  # files so far that are no programs
         self.is_complete: bool = False
         # A URL of a file is its path.
         self._stores = tuple(str(place(each)) for each in (before, after))
@@ -105,11 +106,14 @@ class Pairs:
         self.size += pair.size
         return pair
 
+    def _count_other(self, _: str) -> None:
+        self.others += 1
+
     def _files(self, which: int) -> Iterator[tuple[str, ListedFile]]:
         """Yield the programs of a store with relative paths, without those of the other store within it."""
         base, inner = self._bases[which], _inside(self._bases[1 - which], self._bases[which])
         is_empty = True
-        for file in listed_at(self._stores[which], self._exclude):
+        for file in listed_at(self._stores[which], self._exclude, self._count_other):
             path = relative_to(base, file.path)
             if inner is None or not path.startswith(inner):
                 is_empty = False

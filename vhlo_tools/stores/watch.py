@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from vhlo_tools.artifact import Artifact, JaxContainer, first_writer
 from vhlo_tools.errors import VhloToolsError
-from vhlo_tools.files import Kind, place, read_bytes, recognise
+from vhlo_tools.files import Kind, Others, nobody, place, read_bytes, recognise
 from vhlo_tools.records import dataclass
 from vhlo_tools.spec import WindowName, known_versions, newest_version
 from vhlo_tools.stores.members import IN_PLACE, files_of
@@ -120,7 +120,13 @@ def _refuses(requirements: Requirements, version: Version) -> bool:
 
 
 def watch_store(
-    paths: Sequence[str], workers: Workers, *, windows: Sequence[WindowName], today: date, exclude: tuple[str, ...] = ()
+    paths: Sequence[str],
+    workers: Workers,
+    *,
+    windows: Sequence[WindowName],
+    today: date,
+    exclude: tuple[str, ...] = (),
+    others: Others = nobody,
 ) -> Iterator[StoreFile]:
     """Yield programs by the end of the first window that they leave; unreadable ones last.
 
@@ -130,7 +136,7 @@ def watch_store(
     try:
         database.execute("CREATE TABLE files (id INTEGER PRIMARY KEY, path BLOB UNIQUE, leaves TEXT, file TEXT)")
         insert = "INSERT OR IGNORE INTO files (path, leaves, file) VALUES (?, ?, ?)"
-        members = (each for path in paths for each in files_of(path, exclude))
+        members = (each for path in paths for each in files_of(path, exclude, others))
         for some, read in map_unordered(workers, _Reading(today, tuple(windows)), chunked(members, _BATCH)):
             for seen in read if read is not None else [StoreFile(path, error=_DIED) for path in some]:
                 leaves = seen.leaves(windows)
