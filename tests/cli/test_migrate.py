@@ -67,6 +67,7 @@ REPORT = {
                 "versions": COUNTS,
                 "new_size": {"type": "integer"},
                 "estimated_seconds": {"type": ["number", "null"]},
+                "unrecognised": {"type": "integer"},
             },
             "additionalProperties": False,
         },

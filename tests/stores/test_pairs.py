@@ -99,4 +99,5 @@ def test_counts_of_pairs() -> None:
         "files": {"same": 2, "added": 1},
         "sizes": {"same": 7, "added": 3},
         "verified": {"same bytes": 2},
+        "unrecognised": 0,
     }

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final, Self
 
 from vhlo_tools.errors import MigrationError
-from vhlo_tools.files import Kind, Others, Url, objects_at, opened_folder, place
+from vhlo_tools.files import Kind, Others, Url, nobody, objects_at, opened_folder, place
 from vhlo_tools.records import dataclass
 from vhlo_tools.stores.members import (
     RESULT_SUFFIX,
@@ -147,7 +147,7 @@ class FoundFile:
         return MigrationRecord(self.path, "unreadable", target, self.kind, self.version, self.size)
 
 
-def found_at(settings: MigrationSettings, others: Others) -> Iterator[FoundFile]:
+def found_at(settings: MigrationSettings, others: Others = nobody) -> Iterator[FoundFile]:
     output = settings.output_dir and resolved(settings.output_dir)
     places = Places.of(settings)
     for path in settings.paths:

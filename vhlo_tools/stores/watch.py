@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from vhlo_tools.artifact import Artifact, JaxContainer, first_writer
 from vhlo_tools.errors import VhloToolsError
-from vhlo_tools.files import Kind, Others, nobody, place, read_bytes, recognise
+from vhlo_tools.files import Kind, Others, is_saved_model, nobody, place, read_bytes, recognise
 from vhlo_tools.records import dataclass
 from vhlo_tools.spec import WindowName, known_versions, newest_version
 from vhlo_tools.stores.members import IN_PLACE, files_of
@@ -77,6 +77,8 @@ class _Reading:
 
     def _one(self, path: str) -> StoreFile:
         seen = StoreFile(path)
+        if is_saved_model(path):
+            return replace(seen, kind=Kind.SAVED_MODEL)
         try:
             data = read_bytes(place(path))
             kind = recognise(data, path)

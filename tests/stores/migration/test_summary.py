@@ -35,6 +35,7 @@ def test_counts_of_files_bytes_and_versions() -> None:
         "sizes": {"moved": 150, "current": 7, "unreadable": 3},
         "versions": {"1.9.0": 2, "1.13.0": 1, "none": 1},
         "new_size": 135,
+        "unrecognised": 0,
     }
     assert (summary.problems, summary.ok) == (1, False)
 
