@@ -74,7 +74,10 @@ def test_grammar(spelling: str, version: str) -> None:
         ("9999999w", "before the earliest date of the calendar"),
         ("9999y", "before the earliest date of the calendar"),
         ("30y", "no release is known by 1995-06-01: the first is jaxlib==0.4.13 of 2023-06-22"),
-        ("jaxlib==0.1.0", r"the nearest known are jaxlib==0.4.13 \(StableHLO 0.13.4\)$"),
+        ("jaxlib==0.1.0", r"the nearest known are jaxlib==0.4.13 \(StableHLO 0.13.4\); give one of these$"),
+        ("jaxlib==0.4.300", r"jaxlib==0.4.38 \(StableHLO 1.8.7\) and jaxlib==0.5.0 \(.*\); give one of these$"),
+        ("jaxlib==0.4.34.dev20240101", "is not a known release: .* give one of these$"),
+        ("jax==0.7.3", "the nearest known are jax==0.7.2 .* and jax==0.8.0 "),
         ("jaxlb==0.4.31", "no releases of jaxlb are known: did you mean jaxlib?"),
         ("numpy==1.0", "known packages: iree-base-compiler, jax, jaxlib, tensorflow"),
     ],
@@ -87,27 +90,28 @@ def test_unknown_targets(spelling: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("spelling", "version", "message"),
     [
-        (
-            "jaxlib==0.4.32",
-            "1.4.2",
-            r"the nearest known are jaxlib==0.4.31 \(StableHLO 1.4.2\) and jaxlib==0.4.33 \(StableHLO 1.7.1\); taken "
-            r"for jaxlib==0.4.31. `python scripts/releases.py jaxlib==0.4.32 --write`",
-        ),
         pytest.param(
             "jaxlib==99.0",
             "1.22.0",
-            r"the nearest known are jaxlib==0.12.0.1 \(StableHLO 1.22.0\); taken for",
+            r"the nearest known are jaxlib==0.12.0.1 \(StableHLO 1.22.0\); taken for jaxlib==0.12.0.1. `python "
+            r"scripts/releases.py jaxlib==99.0 --write`",
             marks=NEWER,
         ),
-        ("jax==0.7.3", "1.13.0", "the nearest known are jax==0.7.2 .* and jax==0.8.0 "),
         pytest.param(
             "1.20.0,torch_mlir==20270101", "1.19.0", "torch-mlir==20270101 is not a known release", marks=NEWER
         ),
     ],
 )
-def test_an_unknown_release_is_taken_for_the_next_older_one(spelling: str, version: str, message: str) -> None:
+def test_an_unknown_release_is_taken_for_the_newest_known_one(spelling: str, version: str, message: str) -> None:
     with pytest.warns(vt.UnknownReleaseWarning, match=message):
-        assert resolve(spelling).version.minor_release == Version(version).minor_release
+        target = resolve(spelling)
+    assert target.version.minor_release == Version(version).minor_release
+    # Every format says so with the target.
+    assert " is not known, and taken for " in str(target)
+
+
+def test_a_build_of_a_release_is_that_release() -> None:
+    assert resolve("jaxlib==0.4.31+cuda12.cudnn91").consumers == resolve("jaxlib==0.4.31").consumers
 
 
 @pytest.mark.parametrize("spelling", ["1.00.0", "1.9", "-1.9.0", "99999999999999999999.0.0", "v1.9.0", "1.9.0,1.00.0"])

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 # A target is written as a version (``1.9.0``); ``current`` or ``minimum``; ``WEEK_4``, ``WEEK_12``, ``MAX`` or
 # ``NONE``, which the installed library resolves; a window (``90d``, ``4w``, ``2y``) or a date (``2025-06-01``), which
 # resolve to the newest version released by then; a release (``jaxlib==0.4.31``, ``jax==0.7.2``), which resolves to the
-# version that it reads, or for a release that is not known to that of the nearest older one, with a warning; or a comma
-# list of these, which resolves to the oldest of them: a fleet is limited by its oldest member.
+# version that it reads, or for a release that is newer than all known ones to that of the newest, with a warning; or a
+# comma list of these, which resolves to the oldest of them: a fleet is limited by its oldest member.
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,7 @@ class Target:
         reason: The reason for this version, in a few words.
         exact: Whether the version itself was given. Otherwise a consumer was, which any older version serves too.
         consumers: The releases that it names, of jax too, or that were the newest of a day.
+        assumed: What was assumed of releases that are not known: what each was taken for.
     """
 
     spelling: str
@@ -68,9 +69,14 @@ class Target:
     reason: str
     exact: bool = False
     consumers: tuple[Release, ...] = ()
+    assumed: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return self.spelling if self.exact else f"{self.spelling} (StableHLO {self.version})"
+        return (
+            self.spelling
+            if self.exact
+            else f"{self.spelling} ({'; '.join([f'StableHLO {self.version}', *self.assumed])})"
+        )
 
     def specified(self, library: Callable[[], Library] | None = None) -> Target:
         """Return the target if its version is in the specification, or one that a library has.
@@ -126,7 +132,10 @@ def resolve_target(spelling: str, library: Callable[[], Library], *, as_of: date
     # A list with a consumer is served by any version that serves the consumer.
     exact = all(target.exact for target in targets)
     consumers = tuple(dict.fromkeys(consumer for target in targets for consumer in target.consumers))
-    return Target(spelling, oldest.version, f"the oldest of {len(targets)}: {oldest.spelling}", exact, consumers)
+    assumed = tuple(dict.fromkeys(each for target in targets for each in target.assumed))
+    return Target(
+        spelling, oldest.version, f"the oldest of {len(targets)}: {oldest.spelling}", exact, consumers, assumed
+    )
 
 
 def newest_released_by(day: date) -> Release:
@@ -195,7 +204,8 @@ def _back(today: date, number: int, unit: str) -> date:
 
 
 def _release(match: re.Match[str]) -> Target:
-    package, number = match[1].lower().replace("_", "-"), match[2]
+    # A build of a release for some machine is that release.
+    package, number = match[1].lower().replace("_", "-"), match[2].partition("+")[0]
     of_package = _releases_of(package)
     if not of_package:
         packages = sorted({"jax", *(release.package for release in known_releases())})
@@ -215,18 +225,20 @@ def _release(match: re.Match[str]) -> Target:
     above = [release for release in in_order if _order(release.release) >= _order(number)][:1]
     named = " and ".join(f"{each} (StableHLO {each.stablehlo})" for each in (*below, *above))
     unknown = f"{package}=={number} is not a known release: the nearest known are {named}"
-    if not below:
-        raise UnknownTargetError(unknown)
+    if above:
+        # There is none, or it was withdrawn; those of nightly builds have no promise.
+        raise UnknownTargetError(f"{unknown}; give one of these")
     # What an older consumer reads, a newer one reads too.
     (older,) = below
+    assumed = f"{package}=={number} is not known, and taken for {older}"
     warnings.warn(
         f"{unknown}; taken for {older}. `python scripts/releases.py {package}=={number} --write` in a clone of this "
         f"project asks the release itself, and adds it",
         UnknownReleaseWarning,
         stacklevel=4,
     )
-    reason = f"the version that {older} of {older.date} reads, the nearest known release before {number}"
-    return Target(match[0], older.stablehlo, reason, consumers=(older,))
+    reason = f"the version that {older} of {older.date} reads, the newest known release before {number}"
+    return Target(match[0], older.stablehlo, reason, consumers=(older,), assumed=(assumed,))
 
 
 def _releases_of(package: str) -> list[Release]:
