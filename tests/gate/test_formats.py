@@ -67,22 +67,27 @@ def test_the_schema_is_the_one_that_oasis_publishes() -> None:
     assert sha256(schema).hexdigest() == "c3b4bb2d6093897483348925aaa73af03b3e3f4bd4ca38cef26dcb4212a2682e"
 
 
+def found(run: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the results that are findings."""
+    return [each for each in run["results"] if each["ruleId"] != "unreadable"]
+
+
 def test_sarif(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = read_sarif(report(capsys, "sarif"))
-    (rule,) = run["tool"]["driver"]["rules"]
+    rule = run["tool"]["driver"]["rules"][found(run)[0]["ruleIndex"]]
     assert (rule["id"], rule["name"], rule["properties"]["introduced"]) == ("tan", "Tan", "1.4.0")
     assert "sine(x) / cosine(x)" in rule["help"]["text"]
     assert rule["help"]["markdown"].startswith("**The op tan**")
-    first, second, third = run["results"]
+    first, second, third = found(run)
     assert first["properties"] == {"question": "1.3.0", "target": "1.3.0", "introduced": "1.4.0", "op": "stablehlo.tan"}
-    assert [each["ruleId"] for each in run["results"]] == ["tan"] * 3
+    assert [each["ruleId"] for each in found(run)] == ["tan"] * 3
     place = first["locations"][0]["physicalLocation"]
     assert place["region"] == {"startLine": 5, "startColumn": 3}
     assert second["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "src/model.py"
     assert second["relatedLocations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "blocked.mlir"
     names = [each["name"] for each in third["locations"][0]["logicalLocations"]]
     assert names == ["main", "stablehlo.tan"]
-    prints = [each["partialFingerprints"]["vhloFinding/v1"] for each in run["results"]]
+    prints = [each["partialFingerprints"]["vhloFinding/v1"] for each in found(run)]
     assert len(set(prints)) == 3
     assert prints[1].removesuffix(":1") == prints[2].removesuffix(":2")
 
@@ -94,15 +99,20 @@ def test_sarif_names_files_as_uris(store: Path, capsys: pytest.CaptureFixture[st
     assert all(uri.isascii() and " " not in uri and not urlsplit(uri).scheme for uri in uris)
     root = run["originalUriBaseIds"]["%SRCROOT%"]["uri"]
     assert Path(unquote(urlsplit(root).path)) == store
-    for result in run["results"]:
+    for result in found(run):
         related = result["relatedLocations"][0]["physicalLocation"]["artifactLocation"]
         assert run["artifacts"][related["index"]]["location"]["uri"] == related["uri"]
 
 
 def test_sarif_says_what_could_not_be_judged(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (invocation,) = read_sarif(report(capsys, "sarif"))["invocations"]
+    run = read_sarif(report(capsys, "sarif"))
+    (invocation,) = run["invocations"]
     assert invocation["executionSuccessful"] is False
     (notification,) = invocation["toolExecutionNotifications"]
+    # Also where results alone are shown.
+    (result,) = (each for each in run["results"] if each["ruleId"] == "unreadable")
+    assert (result["level"], result["message"]) == ("error", notification["message"])
+    assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "unreadable"
     assert notification["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "broken.mlir"
     assert "nonsense" in notification["message"]["text"] or "broken.mlir" in notification["message"]["text"]
 
@@ -111,10 +121,10 @@ def test_sarif_shows_what_is_known_and_what_is_allowed(store: Path, capsys: pyte
     report(capsys, "text", "--baseline", "known.json", "--update-baseline")
     write(store / "blocked.mlir", blocked(10, 15, 20, file="src/model.py"))
     run = read_sarif(report(capsys, "sarif", "--baseline", "known.json"))
-    states = [(each["baselineState"], "suppressions" in each) for each in run["results"]]
+    states = [(each["baselineState"], "suppressions" in each) for each in found(run)]
     assert sorted(states) == [("new", False), *[("unchanged", True)] * 3]
     run = read_sarif(report(capsys, "sarif", "--allow", "tan"))
-    assert {each["suppressions"][0]["justification"] for each in run["results"]} == {"allowed by the settings"}
+    assert {each["suppressions"][0]["justification"] for each in found(run)} == {"allowed by the settings"}
 
 
 def test_junit(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -402,3 +412,21 @@ def test_a_program_is_reported_before_the_next_is_judged(
     pieces = render(output_format, gate.scope(files), gate.answers(files, lambda path: None))
     assert files[0] in next(pieces)
     assert judged == files[:1]
+
+
+def test_paths_are_those_of_the_repository(
+    store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (store / ".git").mkdir()
+    (store / "models" / "src").mkdir(parents=True)
+    write(store / "models" / "tan.mlir", blocked(3, file="src/model.py"))
+    write(store / "models" / "torn.mlirbc", "<html>")
+    monkeypatch.chdir(store / "models")
+    github = [read_command(line)[1]["file"] for line in report(capsys, "github").splitlines()]
+    assert github == ["models/src/model.py", "models/torn.mlirbc"]
+    assert {each["location"]["path"] for each in json.loads(report(capsys, "gitlab"))} == set(github)
+    run = read_sarif(report(capsys, "sarif"))
+    places = [each["locations"][0]["physicalLocation"]["artifactLocation"] for each in run["results"]]
+    assert {each["uri"] for each in places} == set(github)
+    root = run["originalUriBaseIds"]["%SRCROOT%"]["uri"]
+    assert Path(unquote(urlsplit(root).path)) == store

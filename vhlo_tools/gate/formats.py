@@ -35,7 +35,7 @@ _IN_PROPERTIES: Final = _IN_MESSAGES | str.maketrans({":": "%3A", ",": "%2C"})
 def github_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
     for answer in answers:
         if answer.error is not None:
-            path = path_from(scope.folder, answer.path)
+            path = scope.from_repository(answer.path)
             yield _command("error", answer.error, file=path, title="vhlo: cannot be checked")
         for verdict in answer.verdicts:
             yield from (_finding(scope, answer, verdict, finding) for finding in _merged(verdict.new))
@@ -63,7 +63,7 @@ def _finding(scope: Scope, answer: Answer, verdict: Verdict, finding: Finding) -
     return _command(
         _COMMANDS[finding.level],
         f"{finding.message}{times}\n{answer.path} for {verdict.question}{remedy}",
-        file=source_path(scope.folder, answer.path, finding),
+        file=scope.from_repository(source_path(answer.path, finding)),
         line=place.line if place else 0,
         col=place.column if place else 0,
         title=f"vhlo: {finding.feature}",
@@ -88,7 +88,7 @@ def gitlab_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
     found: list[tuple[Answer, Verdict, Finding]] = []
     for answer in answers:
         if answer.error is not None:
-            path = path_from(scope.folder, answer.path)
+            path = scope.from_repository(answer.path)
             digest = sha256(f"unreadable:{path}".encode("utf-8", "surrogateescape")).hexdigest()
             issues.append(_issue("unreadable", answer.error, "critical", digest, path, 1))
         found += [(answer, verdict, finding) for verdict, finding in answer.findings]
@@ -99,7 +99,8 @@ def gitlab_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
     for (answer, verdict, finding), fingerprint in zip(found, fingerprints(identities), strict=True):
         remedy = f"; {finding.remedy}" if finding.remedy else ""
         said = f"{finding.message} ({answer.path} for {verdict.question}){remedy}"
-        path, line = source_path(scope.folder, answer.path, finding), finding.location.line if finding.location else 1
+        path = scope.from_repository(source_path(answer.path, finding))
+        line = finding.location.line if finding.location else 1
         issues.append(_issue(finding.feature, said, _SEVERITIES[finding.level], fingerprint, path, line))
     yield f"{json_text(issues, indent=2)}\n"
 

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import astuple, field
+from functools import cache
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import quote
@@ -119,6 +120,10 @@ class Scope:
     colour: bool = False  # text has escape sequences of terminals
     width: int | None = None  # columns of the terminal, in which a table has to fit; None for no terminal
 
+    def from_repository(self, path: str) -> str:
+        """Return a path relative to the root of the repository, as runners of CI expect it."""
+        return path_from(self.folder, path, repository_of(self.folder))
+
     @property
     def knows(self) -> bool:
         """Whether findings can be known."""
@@ -144,18 +149,28 @@ def is_refused(findings: Sequence[Finding]) -> bool:
 # Paths of files in reports: relative to a folder, and as URIs
 
 
-def path_from(folder: Path, path: str) -> str:
-    """Return a path below ``folder`` as relative, another as absolute, and a URL unchanged."""
+def path_from(folder: Path, path: str, root: Path | None = None) -> str:
+    """Return a path that begins in ``folder`` as relative to ``root``, as absolute if it is not below, a URL unchanged.
+
+    The root is the folder itself by default.
+    """
     if is_url(path):
         return path
+    root = root or folder
     absolute = Path(os.path.abspath(folder / path))  # noqa: PTH100 - keeps links unresolved, as the user names them
-    beneath = absolute.is_relative_to(folder)
-    return (absolute.relative_to(folder) if beneath else absolute).as_posix()
+    beneath = absolute.is_relative_to(root)
+    return (absolute.relative_to(root) if beneath else absolute).as_posix()
 
 
-def source_path(folder: Path, path: str, finding: Finding) -> str:
+def source_path(path: str, finding: Finding) -> str:
     """Return the file to report ``finding`` in: the user's source, or the program ``path`` if it is unknown."""
-    return path_from(folder, finding.location.file if finding.location else path)
+    return finding.location.file if finding.location else path
+
+
+@cache
+def repository_of(folder: Path) -> Path:
+    """Return the root of the repository that a folder is in, to which runners of CI relate paths; or the folder."""
+    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
 
 
 def as_uri(path: str) -> str:

@@ -19,6 +19,7 @@ from vhlo_tools.gate.report_model import (
     fingerprints,
     identity_of,
     path_from,
+    repository_of,
     source_path,
 )
 from vhlo_tools.printable import json_text
@@ -82,7 +83,7 @@ def _features() -> dict[str, Feature]:
 _SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 # GitHub's name of the root of the repository.
 _ROOT: Final = "%SRCROOT%"
-_UNREADABLE: Final = {
+_UNREADABLE: Final[dict[str, Any]] = {
     "id": "unreadable",
     "name": "Unreadable",
     "shortDescription": {"text": "The file cannot be checked"},
@@ -92,21 +93,24 @@ _FINGERPRINT: Final = "vhloFinding/v1"
 
 
 def sarif_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
-    files, rules = _Files(scope.folder), dict[str, tuple[int, dict[str, Any]]]()
+    files, rules = _Files(scope), dict[str, tuple[int, dict[str, Any]]]()
     results: list[dict[str, Any]] = []
     identities: list[Identity] = []
     notifications = []
     for answer in answers:
         files.add(answer.path)
         if answer.error is not None:
-            notifications.append(
-                {
-                    "descriptor": {"id": _UNREADABLE["id"], "index": 0},
-                    "level": "error",
-                    "message": {"text": answer.error},
-                    "locations": [{"physicalLocation": {"artifactLocation": files.location(answer.path)}}],
-                }
-            )
+            said = {
+                "level": "error",
+                "message": {"text": answer.error},
+                "locations": [{"physicalLocation": {"artifactLocation": files.location(answer.path)}}],
+            }
+            notifications.append({"descriptor": {"id": _UNREADABLE["id"], "index": 0}, **said})
+            # Who shows results alone shows that the file was not checked.
+            index, _ = rules.setdefault(_UNREADABLE["id"], (len(rules), _UNREADABLE))
+            compared = {"baselineState": "new"} if scope.knows else {}
+            results.append({"ruleId": _UNREADABLE["id"], "ruleIndex": index, **said, **compared})
+            identities.append(Identity(path_from(scope.folder, answer.path), "", _UNREADABLE["id"], *[""] * 4))
         found = (
             (verdict, finding, state)
             for verdict in answer.verdicts
@@ -132,7 +136,7 @@ def sarif_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
             {
                 "executionSuccessful": not notifications,
                 "toolExecutionNotifications": notifications,
-                "workingDirectory": {"uri": files.root},
+                "workingDirectory": {"uri": as_uri(str(scope.folder)).removesuffix("/") + "/"},
             }
         ],
         "originalUriBaseIds": {_ROOT: {"uri": files.root}},
@@ -145,9 +149,9 @@ def sarif_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
 
 
 class _Files:
-    def __init__(self, folder: Path) -> None:
-        self.root = as_uri(str(folder)).removesuffix("/") + "/"
-        self._folder = folder
+    def __init__(self, scope: Scope) -> None:
+        self.root = as_uri(str(repository_of(scope.folder))).removesuffix("/") + "/"
+        self._shown = scope.from_repository
         self._indexes: dict[str, int] = {}
 
     def add(self, path: str) -> None:
@@ -158,7 +162,7 @@ class _Files:
 
     def location(self, path: str) -> dict[str, Any]:
         """Return a location relative to the root if it is below it; with the index of a program."""
-        shown = path_from(self._folder, path)
+        shown = self._shown(path)
         base = {} if Path(shown).is_absolute() else {"uriBaseId": _ROOT}
         index = {"index": self._indexes[path]} if path in self._indexes else {}
         return {"uri": as_uri(shown), **base, **index}
@@ -170,7 +174,7 @@ def _result(
     program = {"physicalLocation": {"artifactLocation": files.location(answer.path)}}
     shown = program
     if finding.location:
-        source = files.location(source_path(scope.folder, answer.path, finding))
+        source = files.location(source_path(answer.path, finding))
         shown = {"physicalLocation": {"artifactLocation": source, **_region(finding)}}
     remedy = f" To do: {finding.remedy}." if finding.remedy else ""
     result = {
