@@ -16,6 +16,7 @@ from sarif_kit.validate import validation_errors
 from sarif_pydantic import Sarif
 from support.gate_programs import GOOD, blocked, check, write
 
+import vhlo_tools as vt
 from vhlo_tools.findings import Finding, SourceLocation
 from vhlo_tools.gate import FORMATS
 
@@ -169,10 +170,12 @@ def test_github_says_once_what_many_ops_of_a_line_need(store: Path, capsys: pyte
 
 def test_github_says_once_what_is_of_the_whole_file(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = [f'  %{n} = stablehlo.negate %a : tensor<f32> loc("model.py":{n}:1 to :9)' for n in range(1, 9)]
-    write(store / "blocked.mlir", "\n".join(["func.func @main(%a: tensor<f32>) {", *lines, "  return", "}"]))
-    _, out, _ = check(capsys, "blocked.mlir", "--target", "1.8.0", "--output-format", "github")
+    text = "\n".join(["func.func @main(%a: tensor<f32>) {", *lines, "  return", "}"])
+    vt.serialize(text, "1.9.0").save(store / "ranges.mlirbc")
+    assert check(capsys, "ranges.mlirbc", "--target", "1.8.0", "--output-format", "github")[:2] == (0, "")
+    _, out, _ = check(capsys, "ranges.mlirbc", "--readable-by", "1.8.0", "--output-format", "github")
     ((name, properties, message),) = [read_command(line) for line in out.splitlines()]
-    assert (name, properties["line"], properties["title"]) == ("warning", "1", "vhlo: range_locations")
+    assert (name, properties["line"], properties["title"]) == ("error", "1", "vhlo: range_locations")
     assert "8 times" in message
 
 

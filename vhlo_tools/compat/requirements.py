@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.compat.constraints import violations
@@ -213,13 +213,13 @@ class Requirements:
 
         Returns:
             Errors for features that the library refuses, then warnings for those that it writes although readers reject
-            them; in program order. Empty if there are none. Of a file that is newer than the specification, a warning
-            says that it may need more.
+            them; in program order. Empty if there are none: what is written in another way for the target without being
+            asked is not named. Of a file that is newer than the specification, a warning says that it may need more.
         """
         newer = self._newer_than_data(target)
         if not self._survey.may_matter_at(target):
             return newer
-        uses = [use for use in self._survey.written if use.is_new_for(target)]
+        uses = [use for use in self._survey.written if use.is_new_for(target) and use.feature not in _mended()]
         refused = {use.feature for use in uses if use.level == "error"}
         kept = [use for use in uses if use.level == "error" or use.feature not in refused]
         return _sorted([*(self._finding(use, target, tried) for use in kept), *newer])
@@ -407,6 +407,12 @@ def _flags(feature: Feature, target: Version, tried: ExpansionPolicy) -> Iterato
             yield f"rewrite it with {expansion_flag(feature, each)}{given_up}"
     if any(each.signature for each in feature.expansions) and not tried.signature_change:
         yield "add --allow-signature-change, which stores arguments and results of public functions as integers"
+
+
+@cache
+def _mended() -> frozenset[str]:
+    """Return the features that are written in another way for older targets without being asked."""
+    return frozenset(each.id for each in known_features() if each.unasked is not None)
 
 
 def _sorted(findings: Iterable[Finding]) -> list[Finding]:
