@@ -95,7 +95,7 @@ def test_programs_that_are_as_they_were_are_not_checked(capsys: pytest.CaptureFi
     summary = check_json(capsys, *ASKED)["summary"]
     assert summary == {
         "programs": 0, "ok": 0, "unreadable": 0, "blocked": 0, "warned": 0, "unrecognised": 1, "against": "HEAD",
-        "unchanged": 6,
+        "unchanged": 6, "deleted": 0,
     }  # fmt: skip
 
 
@@ -408,3 +408,19 @@ def test_paths_of_a_hostile_tree_stay_inside(repository: Path, tmp_path: Path) -
         with pytest.raises(vt.RevisionError, match="is no path of a file"):
             Change("saved", "saved").old(revision, tmp_path)
     assert list(tmp_path.rglob("escaped*")) == []
+
+
+def test_programs_that_were_deleted_are_told(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (repository / "good.mlir").rename(repository / "moved.mlir")
+    left = sorted(each.name for each in repository.glob("*.mlir*"))
+    (repository / left[0]).unlink()
+    code, out, _ = check(capsys, *ASKED)
+    assert out.splitlines()[-2] == f"{left[0]}: deleted since HEAD"
+    assert out.splitlines()[-1].startswith("checked 0 programs: no errors; 5 unchanged, 1 deleted since HEAD")
+    report = check_json(capsys, *ASKED)
+    assert (code, report["deleted"], report["summary"]["deleted"]) == (0, [left[0]], 1)
+    lines = check(capsys, *ASKED, "--output-format", "jsonl")[1].splitlines()
+    assert json.loads(lines[0]) == {"type": "deleted", "file": left[0]}
+    assert check_json(capsys, *ASKED, "--exclude", left[0])["deleted"] == []
+    assert check_json(capsys, "m*.mlir", "--target", "1.3.0", "--against", "HEAD")["deleted"] == []
+    assert check_json(capsys, "*.mlir*", "--target", "1.3.0", "--against", "HEAD")["deleted"] == [left[0]]

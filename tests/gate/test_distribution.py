@@ -116,7 +116,7 @@ def test_what_programs_were_is_sent(folder: Path, elsewhere: Executor) -> None:
     gate, found = Gate(SETTINGS), []
     for executor in (None, elsewhere):
         with Revision("HEAD") as revision:
-            changes = changes_since(revision, gate.files(["."]))
+            changes = changes_since(revision, gate.files(["."])).changed
             found.append(list(gate.answers_against(revision, changes, read_nothing, executor=executor)))
     assert [each.path for each in found[0]] == ["copy0.mlirbc", "new.mlir", "text0.mlir"]
     assert any(finding.feature == "regression_finding" for _, finding in found[0][2].findings)

@@ -309,9 +309,11 @@ def _report(
 
     paths = [each.path for each in listing]
     with Revision(against) as revision:
-        changes = changes_since(revision, paths)
+        since = changes_since(revision, paths, gate.settings.paths)
+        changes = since.changed
         changed = [each.path for each in changes]
         looks |= {"paths": changed, "against": against, "unchanged": len(paths) - len(changed)}
+        looks["deleted"] = [each for each in since.deleted if not gate.settings.is_excluded(each)]
         answers = gate.answers_against(revision, changes, _read_standard, cache=FindingsCache(kept), **work)
         return write(replace(gate.scope(paths), others=lambda: listing.others, **looks), answers)
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from vhlo_tools.files.connections import Listed, Stamp, Traffic, counted, forget_connections
     from vhlo_tools.files.discovery import (
         BACKUPS,
+        PROGRAM_SUFFIXES,
         Others,
         list_backups,
         nobody,

@@ -293,7 +293,7 @@ def objects_at(url: Url, exclude: tuple[str, ...] = (), others: Others = nobody)
     if (stamp := stamp_of(url)) is not None:
         yield Listed(url, stamp)
     elif is_glob(url):
-        chosen, start = matcher(url), glob_start(url)
+        chosen, start = matcher(url.key), glob_start(url)
         for page in objects_under(start):
             yield from (
                 each for each in page if chosen.fullmatch(each.url.key) and not _is_excluded(str(each.url), exclude)

@@ -372,13 +372,13 @@ def glob_start(url: Url) -> Url:
     return url if found is None else url.with_key(url.key[: found.start()])
 
 
-def matcher(glob: Url) -> re.Pattern[str]:
-    """Return an expression for the keys that a glob selects.
+def matcher(glob: str) -> re.Pattern[str]:
+    """Return an expression for the keys, or the paths with forward slashes, that a glob selects.
 
     As in :mod:`glob`: ``*`` and ``?`` match neither slashes nor a dot that begins a name, ``**`` is any number of
     folders.
     """
-    parts = glob.key.split("/")
+    parts = glob.split("/")
     last = len(parts) - 1
     text = ""
     for index, part in enumerate(parts):

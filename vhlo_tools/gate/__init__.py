@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         is_refused,
         path_from,
     )
-    from vhlo_tools.gate.revision import Change, Revision, changes_since
+    from vhlo_tools.gate.revision import Change, Changes, Revision, changes_since
     from vhlo_tools.gate.settings import COMMAND_LINE, KINDS, LEVELS, Levels, LevelSetting, Override, Settings, key_of
     from vhlo_tools.gate.store_check import check_store
     from vhlo_tools.gate.text_report import finding_lines, verdict_lines, wrapped

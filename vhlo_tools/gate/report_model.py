@@ -114,6 +114,7 @@ class Scope:
     baseline: str | None = None  # file of known findings
     against: str | None = None  # revision that programs are compared with
     unchanged: int = 0  # number of programs that are as at the revision, and are not checked
+    deleted: Sequence[str] = ()  # programs of the revision that are there no longer
     #: returns the number of files in the folders that are no programs, once all programs have been examined
     others: Callable[[], int] = int
     quiet: bool = False  # text has findings alone: no programs without, no table, no summary
@@ -138,8 +139,9 @@ class Scope:
     @property
     def left_out(self) -> str:
         """End of a summary about unchecked programs."""
-        unchanged = f"; {self.unchanged} unchanged since {self.against}" if self.against is not None else ""
-        return unchanged + said_of_others(self.others())
+        deleted = f", {len(self.deleted)} deleted" if self.deleted else ""
+        since = f"; {self.unchanged} unchanged{deleted} since {self.against}" if self.against is not None else ""
+        return since + said_of_others(self.others())
 
 
 def is_refused(findings: Sequence[Finding]) -> bool:
@@ -234,7 +236,8 @@ class Summary:
 def json_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
     summary = Summary()
     files = [_file(answer, scope.knows) for answer in summary.counting(answers)]
-    document = {"files": files, "summary": summary.as_json() | _left_out(scope)}
+    deleted = {} if scope.against is None else {"deleted": list(scope.deleted)}
+    document = {"files": files, **deleted, "summary": summary.as_json() | _left_out(scope)}
     yield f"{json_text(document, indent=2)}\n"
 
 
@@ -254,11 +257,15 @@ def json_lines(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
                 **{"source": None, "line": None, "column": None, **source},
                 **{key: value for key, value in finding_as_json(finding).items() if key != "location"},
             )
+    for path in scope.deleted:
+        yield _line(type="deleted", file=path)
     yield _line(type="summary", **summary.as_json(), **_left_out(scope))
 
 
 def _left_out(scope: Scope) -> dict[str, Any]:
-    against = {} if scope.against is None else {"against": scope.against, "unchanged": scope.unchanged}
+    against = {} if scope.against is None else {
+        "against": scope.against, "unchanged": scope.unchanged, "deleted": len(scope.deleted),
+    }  # fmt: skip
     return {"unrecognised": scope.others(), **against}
 
 

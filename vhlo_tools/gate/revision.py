@@ -5,16 +5,26 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from glob import has_magic
 from pathlib import Path, PurePosixPath
 from tempfile import mkdtemp
 from types import TracebackType
 from typing import Final, Self
 
 from vhlo_tools.errors import RevisionError
-from vhlo_tools.files import Buffer, digest_of, is_saved_model, lfs_pointer, read_bytes, slices
+from vhlo_tools.files import (
+    PROGRAM_SUFFIXES,
+    Buffer,
+    digest_of,
+    is_saved_model,
+    lfs_pointer,
+    matcher,
+    read_bytes,
+    slices,
+)
 from vhlo_tools.records import dataclass
 
 # A revision of the git repository around the working directory: its files, and their contents
@@ -98,6 +108,10 @@ class Revision:
         """Return the files in a folder of the repository, by their paths in it."""
         start = f"{place}/"
         return {path.removeprefix(start): each for path, each in self._entries.items() if path.startswith(start)}
+
+    def programs(self) -> Iterator[tuple[str, Entry]]:
+        """Yield the files that are programs by their names, by their paths in the repository."""
+        return ((path, each) for path, each in self._entries.items() if path.endswith(PROGRAM_SUFFIXES))
 
     @cached_property
     def renamed(self) -> Mapping[str, str]:
@@ -262,20 +276,46 @@ class Change:
         return top
 
 
-def changes_since(revision: Revision, files: Sequence[str]) -> list[Change]:
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What changed of some programs."""
+
+    changed: tuple[Change, ...]
+    deleted: tuple[str, ...]  # paths of programs of the revision that are there no longer
+
+
+def changes_since(revision: Revision, files: Sequence[str], selected: Sequence[str] = ()) -> Changes:
     """Return those of ``files`` that are new or changed in the work tree, committed or known to git or not.
 
     A file that only moved is unchanged; a copy of one that is still there is new. Git finds the old path of a file that
-    moved and changed, if its new path is in the index.
+    moved and changed, if its new path is in the index. Deleted are programs, by their names, that the paths and globs
+    ``selected`` would select.
     """
     places = [None if path == _STANDARD else revision.place(path) for path in files]
     with ThreadPoolExecutor(_THREADS) as threads:
-        oids = threads.map(_oid, [revision] * len(files), files)
-        return [
-            change
-            for path, place, oid in zip(files, places, oids, strict=True)
-            if (change := _change(revision, path, place, oid)) is not None
-        ]
+        oids = list(threads.map(_oid, [revision] * len(files), files))
+    changed = [
+        change
+        for path, place, oid in zip(files, places, oids, strict=True)
+        if (change := _change(revision, path, place, oid)) is not None
+    ]
+    # What was moved is there, by its content or by what git says.
+    new = {oid for place, oid in zip(places, oids, strict=True) if place is not None and revision.entry(place) is None}
+    moved = {each.before for each in changed}
+    gone = (place for place, entry in _selected(revision, selected) if entry.oid not in new and place not in moved)
+    deleted = [os.path.relpath(revision.top / place) for place in gone if not os.path.lexists(revision.top / place)]
+    return Changes(tuple(changed), tuple(deleted))
+
+
+def _selected(revision: Revision, selected: Sequence[str]) -> Iterator[tuple[str, Entry]]:
+    """Yield the programs of a revision that paths and globs select."""
+    places = [revision.place(path) for path in selected if path != _STANDARD]
+    folders = tuple("" if place == "." else f"{place}/" for place in places)
+    globs = [matcher(place) for place in places if has_magic(place)]
+    for place, entry in revision.programs():
+        chosen = place.startswith(folders) or place in places or any(each.fullmatch(place) for each in globs)
+        if chosen:
+            yield place, entry
 
 
 def _oid(revision: Revision, path: str) -> str | None:

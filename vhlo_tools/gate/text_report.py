@@ -53,6 +53,7 @@ def _lines(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
     else:
         yield from _table(scope, counted)
     if not scope.quiet:
+        yield from (f"{path}: deleted since {scope.against}" for path in scope.deleted)
         yield f"{summary}{scope.left_out}"
 
 
