@@ -11,6 +11,7 @@ import pytest
 from support.corpus import EXAMPLES, FEATURES
 from support.dask_cluster import running_cluster
 from support.store_buckets import Bucket
+from support.store_of_kinds import fill as fill_with_all
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main
@@ -80,3 +81,37 @@ def test_what_only_this_process_has_is_sent_to_workers(make_bucket: Callable[[st
     (here,) = gate.answers(gate.files([str(memory.url)]), lambda path: None)
     assert answer == here
     assert answer.state == "blocked"
+
+
+def test_a_bucket_is_what_a_folder_is(bucket: Bucket, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Of files of all kinds, under all names, the same reports come to the byte."""
+    folder = tmp_path / "store"
+    counts = fill_with_all(folder, 40)
+    for path in folder.rglob("*"):
+        if path.is_file():
+            write_object(bucket / f"all/{path.relative_to(folder).as_posix()}", [path.read_bytes()])
+    there = str(bucket / "all/")
+    for command in (
+        ["check", "STORE", "--target", "1.9.0", "--output-format", "json", "-j", "1"],
+        ["check", "STORE", "--target", "1.9.0", "--output-format", "junit", "-j", "1"],
+        ["store", "status", "STORE", "--as-of", "2026-08-01", "--output-format", "json"],
+        ["migrate", "STORE", "--target", "1.9.0", "--dry-run", "--output-format", "json", "-j", "1"],
+    ):
+        said = []
+        for store in (f"{folder}/", there):
+            capfd.readouterr()
+            code = main([each if each != "STORE" else store for each in command])
+            text = re.sub(r'"seconds": [0-9.e-]+|"estimated_seconds": [0-9.e-]+', "", capfd.readouterr().out)
+            said.append((code, sorted(text.replace(store, "").splitlines())))
+        assert said[0] == said[1]
+        assert said[0][0] == 2
+    assert counts.broken
+    if bucket.kind == "s3":
+        with running_cluster(tmp_path, 2) as cluster:
+            reports = []
+            for where in (["-j", "1"], ["--dask", cluster.address]):
+                capfd.readouterr()
+                main(["check", there, "--target", "1.9.0", "--output-format", "json", *where])
+                reports.append(capfd.readouterr().out)
+            assert reports[0] == reports[1]
+            assert json.loads(reports[0])["summary"]["unrecognised"] == counts.others
