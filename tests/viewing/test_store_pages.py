@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.corpus import EXAMPLES
+from support.corpus import EXAMPLES, FEATURES
 from support.corpus_files import corpus_files
 from support.page_data import contents_of
+from support.store_of_kinds import fill
 
 import vhlo_tools as vt
-from vhlo_tools.spec import known_releases
+from vhlo_tools.cli.main import main
+from vhlo_tools.spec import known_jax_releases, known_releases
 from vhlo_tools.viewing import assembled, results_contents
 
 TODAY = date(2026, 11, 1)
@@ -51,8 +54,10 @@ def test_every_file_is_listed_and_counted(store: Path, held: dict[str, Any]) -> 
 def test_a_release_reads_the_files_that_it_reads(store: Path, held: dict[str, Any]) -> None:
     artifacts = [vt.open_artifact(path) for path in store.iterdir() if path.name != "damaged.mlirbc"]
     known = {(each.package, each.release): each for each in known_releases()}
-    assert len(held["readers"]) == sum(1 for each in known.values() if each.date <= TODAY)
-    for row in held["readers"]:
+    jax = [each for each in known_jax_releases() if each.date <= TODAY]
+    assert len(held["readers"]) == len(jax) + sum(1 for each in known.values() if each.date <= TODAY)
+    assert [row["reads"] for row in held["readers"] if row["package"] == "jax"] == [0] * len(jax)
+    for row in (each for each in held["readers"] if each["package"] != "jax"):
         release = known[row["package"], row["release"]]
         reading = sum(
             not any(each.level == "error" for each in artifact.requirements().reader_findings(release.stablehlo))
@@ -122,3 +127,27 @@ def test_differences_are_those_of_diff() -> None:
     same = contents_of(vt.report(one, one).html)
     assert same["rows"] == []
     assert all(first == second for _, first, second in same["lines"])
+
+
+def test_a_page_says_what_check_and_store_status_say(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    counts = fill(tmp_path, 60)
+    (tmp_path / "tan.mlir").write_text((FEATURES / "tan.mlir").read_text())
+    vt.serialize(FEATURES / "tan.mlir", "1.9.0").save(tmp_path / "tan.bin")
+    main(["check", str(tmp_path), "--target", "1.3.0", "--no-cache", "-j", "1", "--output-format", "json"])
+    checked = json.loads(capsys.readouterr().out)
+    page = contents_of(vt.report(tmp_path, target="1.3.0", as_of=TODAY).html)
+    assert page["files_number"] == checked["summary"]["programs"] == counts.programs + 2
+    assert sum(1 for each in page["files"] if each["error"]) == checked["summary"]["unreadable"] == counts.broken
+    refused = Counter[str]()
+    for file in checked["files"]:
+        refused.update({each["feature"] for each in file["findings"] if each["level"] == "error"})
+    assert {each["id"]: each["files"] for each in page["blockers"]} == refused == {"tan": 2}
+    # Each release of the readers that `store status` names.
+    reads = {(each["package"], each["release"]): each["reads"] for each in page["readers"]}
+    newest = {each["package"]: (each["package"], each["release"]) for each in page["readers"]}
+    for package, last in newest.items():
+        files = vt.store_status(tmp_path, as_of=TODAY)
+        assert reads[last] == sum(
+            any(each.package == package and each.newest == last[1] for each in file.readers) for file in files
+        )
+    assert reads[newest["jax"]] == 6

@@ -232,13 +232,15 @@ def _store(where: str, name: str, target: Version, today: date) -> Page:
 
 
 def _blocking(file: StoreFile, target: Version) -> frozenset[str]:
-    """Return the features that keep a file from a target; none if it is no artifact, or cannot be read."""
-    if file.version is None:
-        return frozenset()
-    from vhlo_tools.artifact import Artifact
+    """Return the features that keep a file from a target; none if it cannot be read, or only by its framework."""
+    # Imported here because programs need none of it.
+    from vhlo_tools.api.frontends import FRONTENDS
 
+    if file.error is not None or file.kind in FRONTENDS:
+        return frozenset()
     try:
-        found = Artifact.open(file.path).requirements().findings(target)
+        # As `vhlo check` finds it.
+        found = prepare_check(file.path).findings(target)
     except (OSError, VhloToolsError):
         # Read a moment ago: whoever changed it meanwhile is not held up.
         return frozenset()

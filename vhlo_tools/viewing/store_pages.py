@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.printable import printable
 from vhlo_tools.records import dataclass
-from vhlo_tools.spec import known_features, known_releases, known_versions
+from vhlo_tools.spec import known_features, known_jax_releases, known_releases, known_versions
 from vhlo_tools.viewing.columns import version_number
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def store_contents(files: Iterable[StoreFile], features: Mapping[str, int], *, n
         ("Files", f"{len(all_files):,}, of which {len(dated):,} are artifacts or jax.export files"),
         ("Read by", ", ".join(f"{each.package} {each.release}: {each.reads:,}" for each in newest)),
         ("Windows", f"{past:,} have left theirs; the next leave on {following}"),
-        ("Held back by", _shortly(blockers) or "nothing: all can be for any version"),
+        ("Held back by", _shortly(blockers) or "nothing"),
         ("Unreadable", f"{unreadable:,}"),
     )
     return StoreContents(
@@ -202,8 +202,11 @@ def _blockers(features: Mapping[str, int]) -> tuple[BlockerRow, ...]:
 
 def _readers(files: Iterable[StoreFile], today: date) -> tuple[ReaderRow, ...]:
     """Count files by release: a file says from which to which release it is read."""
-    releases = [each for each in known_releases() if each.date <= today]
-    places = {(each.package, each.release): number for number, each in enumerate(releases)}
+    libraries = [(each.package, each.release, each.date) for each in known_releases()]
+    # Files of jax.export are read by jax.
+    all_releases = [*libraries, *(("jax", each.release, each.date) for each in known_jax_releases())]
+    releases = [each for each in all_releases if each[2] <= today]
+    places = {(package, release): number for number, (package, release, _) in enumerate(releases)}
     counts = Counter[int]()
     for (package, oldest, newest), number in Counter(
         (each.package, each.oldest, each.newest) for file in files for each in file.readers
@@ -212,7 +215,7 @@ def _readers(files: Iterable[StoreFile], today: date) -> tuple[ReaderRow, ...]:
             for at in range(places[package, oldest], places[package, newest] + 1):
                 counts[at] += number
     return tuple(
-        ReaderRow(each.package, each.release, str(each.date), counts[number]) for number, each in enumerate(releases)
+        ReaderRow(package, release, str(day), counts[number]) for number, (package, release, day) in enumerate(releases)
     )
 
 
