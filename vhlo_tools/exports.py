@@ -45,7 +45,7 @@ EXPORTS: Final = {
         "vhlo_tools.artifact.entry_function": "EntryFunction functions_in",
         "vhlo_tools.artifact.externalization": "Externalized Moved Provenance externalize",
         "vhlo_tools.artifact.extraction": "Extracted LARGEST_SUM TensorFile extract read_tensors write_tensors",
-        "vhlo_tools.artifact.inspection": "Line inspect_bytes inspect_folder outline outline_of",
+        "vhlo_tools.artifact.inspection": "Line NOT_WRITTEN inspect_bytes inspect_folder outline outline_of",
         "vhlo_tools.artifact.inventory": "Function",
         "vhlo_tools.artifact.jax_container": "JaxContainer container_findings first_writer",
         "vhlo_tools.artifact.manifest": "ConstantDigest Manifest ManifestDifference Signature measured",

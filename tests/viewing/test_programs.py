@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.corpus import EXAMPLES, example_programs
+from support.corpus import EXAMPLES, FEATURES, example_programs
 from support.corpus_files import corpus_files
 from support.large_artifacts import write_artifact_of_constants, write_artifact_of_ops
 from support.page_data import contents_of
 
 import vhlo_tools as vt
-from vhlo_tools.artifact import Artifact
+from vhlo_tools.artifact import Artifact, inspect_bytes, outline
+from vhlo_tools.bindings import get_provider
 from vhlo_tools.spec import known_feature, known_releases, known_versions, minimum_version
 from vhlo_tools.viewing import assembled, program_contents
 
@@ -157,3 +158,20 @@ def test_what_no_artifact_can_represent_is_a_finding() -> None:
     held = contents_of(vt.report(text, legalize=False).html)
     (finding,) = held["findings"]
     assert (finding["level"], finding["feature"], finding["location"]) == ("error", "mixed_dialects", "the text:2:12")
+
+
+def test_a_program_that_is_no_artifact_is_not_shown_as_one(tmp_path: Path) -> None:
+    text = (FEATURES / "tan.mlir").read_text()
+    path = tmp_path / "tan.mlir"
+    path.write_text(text)
+    held = contents_of(vt.report(path, as_of=date(2026, 11, 1)).html)
+    # As `vhlo inspect` says of the file, and not of what it might become.
+    assert [tuple(each) for each in held["lines"]][:2] == [*outline(inspect_bytes(text.encode(), str(path)))]
+    assert held["written"] == -2
+    released = {(each.package, each.release): each.stablehlo for each in known_releases()}
+    since = known_feature("tan").introduced
+    for row in held["releases"]:
+        assert row["reads"] == (released[row["package"], row["release"]].minor_release >= since)
+    provider = get_provider()
+    module = provider.parse(provider.new_context(), text)
+    assert contents_of(vt.report(module).html)["lines"][0][1] == "a program in Python, not written yet"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from datetime import date
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
@@ -13,7 +14,7 @@ from vhlo_tools.api.checking import Checked, prepare_check
 from vhlo_tools.api.conversion import resolve_target
 from vhlo_tools.api.differences import diff
 from vhlo_tools.errors import InvalidInputError, LayoutError, UnsupportedFeatureError, VhloToolsError
-from vhlo_tools.files import Place, Url, is_path, is_saved_model, place
+from vhlo_tools.files import Kind, Place, Url, identify, is_path, is_saved_model, place
 from vhlo_tools.spec import minimum_version
 from vhlo_tools.stores import AT_REST
 from vhlo_tools.viewing import MOST_BOXES, dot_lines, mermaid_lines, picture_of, program_graph, svg_lines
@@ -166,8 +167,23 @@ def report(
         target=None if target is None else resolved,
         target_text="" if target is None else str(target),
         today=today,
+        source=_of_source(program, options.get("name")),
     )
     return assembled("program", contents)
+
+
+def _of_source(program: ProgramSource, name: str | None) -> list[tuple[str, str]]:
+    """Return what is said of a program that is no artifact yet: what it is, and that its readers are still open."""
+    from vhlo_tools.artifact import NOT_WRITTEN, inspect_bytes, inspect_folder, outline
+
+    source = identify(program, name)
+    if source.kind in (Kind.PORTABLE_ARTIFACT, Kind.JAX_EXPORT):
+        return []
+    if source.kind is Kind.SAVED_MODEL:
+        return [*islice(outline(inspect_folder(Path(str(source.given)))), 2)]
+    if source.data is None:
+        return [("is", "a program in Python, not written yet"), NOT_WRITTEN]
+    return [*islice(outline(inspect_bytes(source.data, source.name or "the program")), 2)]
 
 
 def _shown(program: ProgramSource, options: Any) -> Checked:

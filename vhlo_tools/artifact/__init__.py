@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from vhlo_tools.artifact.entry_function import EntryFunction, functions_in
     from vhlo_tools.artifact.externalization import Externalized, Moved, Provenance, externalize
     from vhlo_tools.artifact.extraction import LARGEST_SUM, Extracted, TensorFile, extract, read_tensors, write_tensors
-    from vhlo_tools.artifact.inspection import Line, inspect_bytes, inspect_folder, outline, outline_of
+    from vhlo_tools.artifact.inspection import NOT_WRITTEN, Line, inspect_bytes, inspect_folder, outline, outline_of
     from vhlo_tools.artifact.inventory import Function
     from vhlo_tools.artifact.jax_container import JaxContainer, container_findings, first_writer
     from vhlo_tools.artifact.manifest import ConstantDigest, Manifest, ManifestDifference, Signature, measured

@@ -50,11 +50,15 @@ class Line(NamedTuple):
     text: str
 
 
+#: Who reads a program that is no artifact yet.
+NOT_WRITTEN: Final = Line("read by", "depends on the version that it is written for: see `vhlo check --target minimum`")
+
+
 def outline(description: Mapping[str, Any]) -> Iterator[Line]:
     """``description`` is from :func:`inspect_bytes` or :func:`inspect_folder`."""
     yield Line("is", f"{_KINDS[description['kind']]}{_particulars(description)}, {description['size']:,} bytes")
     if description["kind"] not in _OF_A_VERSION:
-        yield Line("read by", "depends on the version that it is written for: see `vhlo check --target minimum`")
+        yield NOT_WRITTEN
     lines = _LINES.get(description["kind"])
     if lines is not None:
         yield from lines(description)

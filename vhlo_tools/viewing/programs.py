@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Final
 
@@ -109,7 +109,7 @@ class ProgramContents:
     today: str  # the day for which the page was made
     lines: tuple[tuple[str, str], ...]  # topic and text
     versions: tuple[tuple[str, str, str], ...]  # number, day, and description of every version
-    written: int  # the version that it was written for; -1 if newer than the data
+    written: int  # the version that it was written for; -1 if newer than the data, -2 if it is no artifact yet
     readable_since: int  # the oldest version that reads it
     downgradable_to: int  # the oldest version that it can be written for
     expandable_to: int  # the same with exact expansions
@@ -140,6 +140,9 @@ MOST_CONSTANTS: Final = 100
 _MOST_OPS: Final = 1000
 
 
+_NOT_WRITTEN: Final = -2
+
+
 def program_contents(
     artifact: Artifact,
     findings: Sequence[Finding],
@@ -148,14 +151,19 @@ def program_contents(
     target: Version | None = None,
     target_text: str = "",
     today: date,
+    source: Sequence[tuple[str, str]] = (),
 ) -> ProgramContents:
-    """The findings are about ``target``, which the user spelled ``target_text``."""
+    """The findings are about ``target``, which the user spelled ``target_text``.
+
+    If the program is no artifact yet, and the given one is what it would be, ``source`` has what is to be said of it in
+    place of what it is and who reads it.
+    """
     requirements = artifact.requirements()
     graph = program_graph(artifact)
     inventory = artifact.inventory()
     aliases = artifact.declared_aliases()
     constants, constants_bytes = _constants(graph)
-    releases = _releases(artifact, today)
+    releases = _releases(artifact, today, written=not source)
     entry = next((each for each in inventory.functions if each.name == aliases.function), None)
     inputs, outputs = _signature(entry, aliases)
     newer = ""
@@ -169,9 +177,9 @@ def program_contents(
     return ProgramContents(
         name=printable(name or artifact.name),
         today=str(today),
-        lines=tuple((label, printable(text)) for label, text in outline_of(artifact)),
+        lines=tuple((label, printable(text)) for label, text in _described(artifact, source)),
         versions=tuple((str(each.version), str(each.date), each.brought) for each in versions),
-        written=version_number(artifact.version),
+        written=_NOT_WRITTEN if source else version_number(artifact.version),
         readable_since=version_number(requirements.readable_since),
         downgradable_to=version_number(requirements.downgradable_to),
         expandable_to=version_number(requirements.expandable_to),
@@ -195,6 +203,11 @@ def program_contents(
         constants_bytes=constants_bytes,
         graph=graph_columns(graph),
     )
+
+
+def _described(artifact: Artifact, source: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    said = dict(source)
+    yield from ((label, said.get(label, text)) for label, text in outline_of(artifact))
 
 
 def _features_of(findings: Iterable[Finding], level: str) -> tuple[str, ...]:
@@ -238,12 +251,15 @@ def _features(artifact: Artifact, graph: ProgramGraph) -> tuple[FeatureRow, ...]
     return (*rows, *unknown)
 
 
-def _releases(artifact: Artifact, today: date) -> tuple[ReleaseRow, ...]:
+def _releases(artifact: Artifact, today: date, *, written: bool) -> tuple[ReleaseRow, ...]:
+    """If the program is not written yet, releases read it that it can be written for."""
     requirements = artifact.requirements()
     reads: dict[Version, bool] = {}
 
     def is_read(release: Release) -> bool:
         reader = release.stablehlo
+        if not written:
+            return requirements.downgradable_to <= reader.minor_release
         if reader not in reads:
             reads[reader] = not any(each.level == "error" for each in requirements.reader_findings(reader))
         return reads[reader] and artifact.version.minor_release >= release.minimum

@@ -6,6 +6,8 @@ const LEFT = 300;
 const STEP = 27;
 const ROW = 30;
 const RIGHT = 40;
+/** In place of a version, for a program that is no artifact yet. */
+const NOT_WRITTEN = -2;
 
 /** Make the section of the time line. */
 export function timeline(contents, { onFeature }) {
@@ -40,6 +42,9 @@ function sentence({ versions, written, readable_since: since, downgradable_to: d
   const version = (number) => (number < 0 ? "a version newer than the data" : versions[number][0]);
   const reach =
     expand >= 0 && expand < down ? ` Exact expansions take it down to ${version(expand)}.` : "";
+  if (written === NOT_WRITTEN) {
+    return `It is no artifact yet. It can be written for ${version(down)} and later.${reach}`;
+  }
   return (
     `It was written for StableHLO ${version(written)}. These bytes are read by ${version(since)} and later; ` +
     `it can be written for ${version(down)} and later.${reach}`
@@ -244,7 +249,7 @@ function releases(contents) {
   return el(
     "div",
     { class: "under" },
-    el("h3", {}, "Which releases read it"),
+    el("h3", {}, contents.written === NOT_WRITTEN ? "Which releases it can be written for" : "Which releases read it"),
     table(
       `Releases as of ${contents.today}`,
       [["Package", ""], ["Oldest that reads it", ""], ["Newest that reads it", ""], ["The newest release does", ""]],
