@@ -18,7 +18,7 @@ SCHEMAS = ROOT / "docs" / "reference" / "schemas"
 SAXPY = str(EXAMPLES / "saxpy.mlir")
 STEP = str(EXAMPLES / "transformer_step.mlir")
 PROGRAMS = [*EXAMPLES.glob("*.*"), *EXAMPLES.glob("jax_store/*")]
-FILES = sorted(str(path) for path in PROGRAMS if path.suffix not in (".py", ".md"))
+FILES = sorted(str(path) for path in PROGRAMS if path.suffix not in (".py", ".md", ".ipynb"))
 
 
 def closed(schema: Any) -> Any:
