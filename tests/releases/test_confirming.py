@@ -165,7 +165,7 @@ def test_migrate_moves_what_releases_read(tmp_path: Path, jobs: int) -> None:
 def test_a_release_that_somebody_kills_has_refused_nothing() -> None:
     artifact = vt.serialize(EXAMPLES / "saxpy.mlir", OLD)
     assert vt.confirm(artifact, OLD)
-    process = confirming._process_of(OLD)
+    process = confirming.process_of(OLD)
     child = process._child
     assert child is not None
     child.send_signal(signal.SIGSTOP)  # so that it reads nothing before it is killed

@@ -10,7 +10,7 @@ from vhlo_tools.api.frontends import as_program
 from vhlo_tools.artifact import Artifact, Making, non_default_options, require_manifest
 from vhlo_tools.compat import AllowRelaxed, Expand, Library, Target, expansion_policy, resolve_target as resolve
 from vhlo_tools.errors import AliasError, ProviderError, UnsupportedFeatureError
-from vhlo_tools.files import Buffer, is_path, join, place, read_bytes
+from vhlo_tools.files import Buffer, Kind, is_path, join, place, read_bytes
 from vhlo_tools.findings import OPAQUE_PROPERTIES, Finding
 from vhlo_tools.records import dataclass
 from vhlo_tools.spec import is_newer_than_data
@@ -80,6 +80,7 @@ def serialize(
     import_timeout: float | None = None,
     import_memory: int | None = None,
     verify: bool | None = None,
+    read_with: str | None = None,
     trusted: bool = False,
 ) -> Artifact:
     """Write a program as a portable artifact.
@@ -115,6 +116,9 @@ def serialize(
         import_memory: For a program of torch.export, the memory limit of torch-mlir in bytes, by default 8 GiB.
         verify: For a framework's program, whether what it computes is compared with what the framework computes: on
             the example inputs in it, or on random ones. By default that is done where it has example inputs.
+        read_with: For MLIR text that only an older release reads, that release, such as ``jaxlib==0.4.20``: it writes
+            the text as an artifact of its version, in an environment that is made on first use and kept. StableHLO
+            promises nothing for its text, and a refusal names the newest release that reads it.
         trusted: Whether MLIR may parse an artifact, bytecode or text directly in this process. Otherwise a child
             process parses it first, because what is damaged can crash the parser. Artifacts that this process wrote are
             trusted.
@@ -132,7 +136,8 @@ def serialize(
         UnknownTargetError: If the target is unknown, or a version that the library cannot write.
         InvalidVersionError: If the target looks like a version but is not valid.
         InvalidInputError: If there is no such signature, or the shape of a SavedModel's input remains open.
-        MissingExtraError: If the framework of the program is not installed.
+        MissingExtraError: If the framework of the program is not installed, or uv, which makes environments.
+        ReleaseEnvironmentError: If the release of ``read_with`` cannot be had, or writes no artifacts.
         ManifestError: If it is a file that is not what the manifest beside it says.
         ValueError: If a feature to be expanded is unknown, or has no such expansion.
     """
@@ -143,6 +148,10 @@ def serialize(
 
     source = identify(program, name)
     check_source(source).require()
+    if read_with is not None and source.kind is Kind.MLIR_TEXT and source.data is not None:
+        from vhlo_tools.releases import artifact_of_text
+
+        source = identify(artifact_of_text(read_with, bytes(source.data), source.name or "the text"), source.name)
     writing: WriteOptions = {
         "allow_other_dialects": allow_other_dialects,
         "legalize": legalize,
@@ -182,6 +191,7 @@ def serialize(
         signature=signature,
         batch_size=batch_size,
         importer=importer,
+        read_with=read_with,
     )
     return artifact.with_making(Making("serialize", str(target), library, given))
 

@@ -9,6 +9,7 @@ import click
 from vhlo_tools import api
 from vhlo_tools.artifact import Making
 from vhlo_tools.cli import options
+from vhlo_tools.cli.display import echo
 from vhlo_tools.cli.helping import command
 from vhlo_tools.files import identify
 
@@ -59,6 +60,11 @@ from vhlo_tools.files import identify
     help="Of a framework's program, whether its results are compared with the framework's, on the example inputs in it "
     "or on random ones; by default where it has example inputs.",
 )
+@click.option(
+    "--read-with",
+    metavar="RELEASE",
+    help="Of MLIR text that is too old for the installed library, a release that reads it: jaxlib==0.4.20.",
+)
 @click.option("--strip-debug-info", is_flag=True, help="Omit source locations.")
 @options.provider_option
 @options.trusted_option
@@ -72,6 +78,7 @@ def serialize(
     alias_lint: bool,
     weights: str | None,
     import_memory: float | None,
+    read_with: str | None,
     strip_debug_info: bool,
     trusted: bool,
     with_manifest: bool,
@@ -93,6 +100,8 @@ def serialize(
     program = identify(given, name)
     writing["import_memory"] = None if import_memory is None else int(import_memory * (1 << 30))
     if weights is not None:
+        if read_with is not None:
+            raise click.UsageError("--read-with is for MLIR text, and --weights for the programs of frameworks")
         options.check_output(weights, force=force, binary=True)
         model = api.export_model(program, target, weights="arguments", name=name, **writing)
         artifact = api.linted(model.artifact) if alias_lint else model.artifact
@@ -101,6 +110,9 @@ def serialize(
         options.write_output(weights, model.weights_file(), force=force, binary=True)
     else:
         writing |= {"alias_lint": alias_lint, "strip_debug_info": strip_debug_info, "trusted": trusted}
+        if read_with is not None:
+            api.install_releases([read_with], lambda line: echo(f"vhlo: {line}", err=True))
+            writing["read_with"] = read_with
         artifact = api.serialize(program, target, name=name, **writing)
     read = None if program.data is None else [program.data]
     options.write_artifact(output, artifact, force=force, with_manifest=with_manifest, source=read)

@@ -29,6 +29,7 @@ from vhlo_tools.files import (
 )
 from vhlo_tools.program.attribute_encoding import decode_attributes, is_encoded
 from vhlo_tools.program.hlo_loading import module_of_hlo, proto_of_text
+from vhlo_tools.program.older_text import older_text_advice
 from vhlo_tools.program.program import Program, explain_failure, names_in_utf8, unreadable
 from vhlo_tools.program.screening import screen_source, trial_of, try_artifact
 
@@ -163,7 +164,10 @@ def _load_source(source: str | bytes, name: str, provider: Provider, trusted: bo
                 with suppress(MLIRFailure):
                     return parsed(other)
             said = explain_failure(name, provider, failure)
-            raise InvalidProgramError(f"{name} is not a valid MLIR program: {said}", failure.diagnostics) from failure
+            advice = older_text_advice(source, said) if isinstance(source, str) else ""
+            raise InvalidProgramError(
+                f"{name} is not a valid MLIR program: {said}{advice}", failure.diagnostics
+            ) from failure
 
     return Program(name, provider, load)
 

@@ -138,7 +138,7 @@ class Confirmation:
 
 def confirm_by(release: str, artifact: Artifact) -> Confirmation:
     """The release, such as ``jaxlib==0.4.31``, has two minutes to answer."""
-    answer = _process_of(release).read(bytes(artifact))
+    answer = process_of(release).read(bytes(artifact))
     if answer.failed == "timeout":
         raise ReleaseEnvironmentError(f"{release} does not read {artifact.name} to the end: {answer.words}")
     if answer.failed == "crash" and "SIGKILL" in answer.words:
@@ -183,7 +183,7 @@ def refusals(releases: Sequence[str], artifact: Artifact, version: Version) -> l
     ]
 
 
-def _process_of(release: str) -> ReleaseProcess:
+def process_of(release: str) -> ReleaseProcess:
     with _starting:
         if release not in _processes:
             process = ReleaseProcess(release, timeout=_TIMEOUT)
