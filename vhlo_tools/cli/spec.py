@@ -260,16 +260,14 @@ def new_version(
     output_format: str,
     **settings: Any,
 ) -> int:
-    r"""Add VERSION and its changes: entries, steps, features, defaults, and tests that pass.
+    """Add VERSION and its changes: entries, steps, features, defaults, and tests that pass.
 
     The newest version can be given again, with more changes, until it is in released.json. The remaining manual steps
     are printed, each with file and line.
 
-    \b
-    --op 'FAMILY/NAME(lhs, rhs*) -> (result) {attribute, other} [region]', as far as known
-    --attribute OP.NAME=DEFAULT, where DEFAULT is an id in defaults.toml, true, false, [], an integer,
-                a text in quotes, or ENUM.CASE
-    --type, --attribute-kind NAME, or 'NAME(field: kind, other: kind[])' with the fields of its encoding
+    An op is 'FAMILY/NAME(lhs, rhs*) -> (result) {attribute, other} [region]', as far as known. DEFAULT is an id in
+    defaults.toml, true, false, [], an integer, a text in quotes, or ENUM.CASE. A type or a kind of attribute is NAME,
+    or 'NAME(field: kind, other: kind[])' with the fields of its encoding.
     """
     changes: list[NewEntry] = [
         *map(parse_op, ops),
