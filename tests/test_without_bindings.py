@@ -191,7 +191,9 @@ def test_a_command_says_what_is_not_installed(command: list[str], artifact: str)
     given = [each.format(artifact=artifact) for each in command]
     done = subprocess.run([sys.executable, "-c", BARE, *given], capture_output=True, text=True)
     assert done.returncode == 2
-    assert done.stderr == "vhlo: numpy is not installed, and this needs it: `pip install vhlo-tools` installs it\n"
+    assert done.stderr == (
+        "vhlo: numpy is not installed, and this needs it: `pip install .` in a clone of vhlo_tools installs it\n"
+    )
 
 
 def test_artifacts_need_no_numpy(artifact: str) -> None:

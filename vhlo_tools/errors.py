@@ -54,6 +54,11 @@ class MissingExtraError(VhloToolsError, ImportError):
     """A framework that an integration needs is not installed; the message names the extra that installs it."""
 
 
+def installing(extra: str) -> str:
+    """Return the command that installs an extra: the package is on no index."""
+    return f"pip install '.[{extra}]' in a clone of vhlo_tools"
+
+
 class LayoutError(VhloToolsError):
     """A graph cannot be laid out for a picture; the message says why, and what can be drawn instead."""
 

@@ -185,7 +185,7 @@ def test_a_missing_extra_is_named(
     Path(f"{model}.sig").write_text("{}")
     for options in (["sign", "--private-key", "a", "--force"], ["verify", "--public-key", "a"]):
         assert main(["manifest", options[0], str(model), *options[1:]]) == 2
-        assert "pip install 'vhlo-tools[signing]'" in capsys.readouterr().err
+        assert "pip install '.[signing]' in a clone of vhlo_tools" in capsys.readouterr().err
 
 
 def test_check_takes_no_manifest_for_a_program(

@@ -117,7 +117,7 @@ def test_without_torch(command: str, tmp_path: Path) -> None:
     result = warm_python().run(WITHOUT_TORCH, *words)
     assert result.returncode == 2
     said = result.stdout if words[0] == "check" else result.stderr
-    expected = "needs torch, which is not installed: pip install 'vhlo-tools[torch]'"
+    expected = "needs torch, which is not installed: pip install '.[torch]' in a clone of vhlo_tools"
     assert expected in " ".join(said.split())
     assert "Traceback" not in result.stderr
     assert not list(tmp_path.iterdir())

@@ -35,7 +35,7 @@ def test_the_extra_is_named(scheme: str, command: str) -> None:
     done = vhlo(*command.format(url=f"{scheme}://bucket/key").split())
     assert done.returncode == 2
     first = done.stderr.splitlines()[0]
-    assert "pip install 'vhlo-tools[remote]'" in first
+    assert "pip install '.[remote]' in a clone of vhlo_tools" in first
     assert f"{scheme}://" in first
     assert "Traceback" not in done.stderr
 

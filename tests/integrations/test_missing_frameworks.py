@@ -22,7 +22,7 @@ def test_functions_say_which_extra_they_need() -> None:
     for call, message in calls:
         with pytest.raises(vt.MissingExtraError) as caught:
             call()
-        assert str(caught.value).startswith(f"{message}, which is not installed: pip install 'vhlo-tools[")
+        assert str(caught.value).startswith(f"{message}, which is not installed: pip install '.[")
     assert "tensorflow" not in sys.modules
     assert "keras" not in sys.modules
 
@@ -33,10 +33,11 @@ def test_a_saved_model_needs_one(tmp_path: Path, capsys: pytest.CaptureFixture[s
     (saved / "saved_model.pb").write_bytes(b"\x12\x00")
     assert main(["serialize", str(saved), "-o", str(tmp_path / "out")]) == 2
     assert capsys.readouterr().err == (
-        "vhlo: reading a SavedModel needs tensorflow, which is not installed: pip install 'vhlo-tools[tensorflow]'\n"
+        "vhlo: reading a SavedModel needs tensorflow, which is not installed: "
+        "pip install '.[tensorflow]' in a clone of vhlo_tools\n"
     )
     assert not (tmp_path / "out").exists()
     with pytest.raises(vt.MissingExtraError):
         vt.serialize(saved)
     assert main(["check", str(saved), "--target", "1.0.0"]) == 2
-    assert "pip install 'vhlo-tools[tensorflow]'" in " ".join(capsys.readouterr().out.split())
+    assert "pip install '.[tensorflow]' in a clone of vhlo_tools" in " ".join(capsys.readouterr().out.split())

@@ -97,4 +97,4 @@ def test_files_are_moved_where_there_is_no_jax() -> None:
     moved, message = session.stdout.decode().splitlines()
     assert moved == "1.0.0 3"
     assert message.startswith("exporting a function of JAX needs jax")
-    assert message.endswith("not installed: pip install 'vhlo-tools[jax]'")
+    assert message.endswith("not installed: pip install '.[jax]' in a clone of vhlo_tools")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.artifact.manifest import Manifest
 from vhlo_tools.artifact.manifest_files import check_manifest, manifest_place, signature_place
-from vhlo_tools.errors import ManifestError, MissingExtraError, SignatureError
+from vhlo_tools.errors import ManifestError, MissingExtraError, SignatureError, installing
 from vhlo_tools.files import place, read_bytes, write_atomically
 from vhlo_tools.printable import printable
 from vhlo_tools.records import dataclass
@@ -173,7 +173,7 @@ def _library(name: str) -> Any:
         return import_module(f"model_signing.{name}")
     except ImportError as error:
         raise MissingExtraError(
-            f"signatures need the package model-signing: pip install 'vhlo-tools[signing]' ({error})"
+            f"signatures need the package model-signing: {installing('signing')} ({error})"
         ) from error
 
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 from vhlo_tools.bindings import isolation
 from vhlo_tools.bindings.isolation.limits import note
 from vhlo_tools.bindings.isolation.messages import anonymous_file
-from vhlo_tools.errors import EngineCrashError, EngineError, MissingExtraError
+from vhlo_tools.errors import EngineCrashError, EngineError, MissingExtraError, installing
 from vhlo_tools.findings import Diagnostic
 from vhlo_tools.spec import known_releases
 from vhlo_tools.version import Version
@@ -255,7 +255,7 @@ def require_iree() -> None:
     if missing:
         are = "is" if len(missing) == 1 else "are"
         raise MissingExtraError(
-            f"the engine iree needs {' and '.join(missing)}, which {are} not installed: pip install 'vhlo-tools[iree]'"
+            f"the engine iree needs {' and '.join(missing)}, which {are} not installed: {installing('iree')}"
         )
 
 

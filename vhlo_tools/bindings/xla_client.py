@@ -16,7 +16,7 @@ from weakref import ref
 
 from vhlo_tools.bindings.providers import get_provider, missing_part
 from vhlo_tools.bindings.xla import BlockedJax, XlaFailure, allowing_jax
-from vhlo_tools.errors import EngineError, MissingExtraError, ProviderError
+from vhlo_tools.errors import EngineError, MissingExtraError, ProviderError, installing
 from vhlo_tools.records import dataclass
 from vhlo_tools.system import after_fork
 
@@ -415,7 +415,7 @@ def register_lapack() -> frozenset[str]:
     client = xla_client()
     if find_spec("scipy") is None:
         raise MissingExtraError(
-            "LAPACK custom calls use the LAPACK of scipy, which is not installed: install vhlo-tools[scipy]"
+            f"LAPACK custom calls use the LAPACK of scipy, which is not installed: {installing('scipy')}"
         )
     with BlockedJax():
         lapack = import_module("jaxlib.lapack")

@@ -167,7 +167,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         missing = (error.name or "").partition(".")[0]
         if missing not in _REQUIRED:
             raise
-        return _fail(f"{missing} is not installed, and this needs it: `pip install vhlo-tools` installs it", 2)
+        return _fail(
+            f"{missing} is not installed, and this needs it: `pip install .` in a clone of vhlo_tools installs it", 2
+        )
     except (MemoryError, RuntimeError) as error:
         # A thread has no memory for its stack.
         if not isinstance(error, MemoryError) and str(error) != "can't start new thread":

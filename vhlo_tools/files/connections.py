@@ -15,7 +15,7 @@ from io import BytesIO
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-from vhlo_tools.errors import MissingExtraError, StoreError
+from vhlo_tools.errors import MissingExtraError, StoreError, installing
 from vhlo_tools.records import dataclass
 from vhlo_tools.system import after_fork
 from vhlo_tools.version import VhloToolsError
@@ -412,8 +412,7 @@ def _connect(url: Url) -> Store:
         made: Store = getattr(import_module(f"vhlo_tools.files.{module}"), name)(url)
     except ModuleNotFoundError as error:
         raise MissingExtraError(
-            f"{url}: {package} is needed for {url.scheme}:// and cannot be imported ({error}): pip install "
-            "'vhlo-tools[remote]'"
+            f"{url}: {package} is needed for {url.scheme}:// and cannot be imported ({error}): {installing('remote')}"
         ) from error
     return made
 

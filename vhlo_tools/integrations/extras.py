@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from vhlo_tools.errors import MissingExtraError
+from vhlo_tools.errors import MissingExtraError, installing
 
 
 def require_extra(extra: str, purpose: str, *packages: str) -> None:
@@ -13,5 +13,5 @@ def require_extra(extra: str, purpose: str, *packages: str) -> None:
     if missing:
         are = "is" if len(missing) == 1 else "are"
         raise MissingExtraError(
-            f"{purpose} needs {' and '.join(missing)}, which {are} not installed: pip install 'vhlo-tools[{extra}]'"
+            f"{purpose} needs {' and '.join(missing)}, which {are} not installed: {installing(extra)}"
         )

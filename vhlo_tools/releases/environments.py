@@ -17,7 +17,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from vhlo_tools.errors import MissingExtraError, ReleaseEnvironmentError
+from vhlo_tools.errors import MissingExtraError, ReleaseEnvironmentError, installing
 from vhlo_tools.files import cache_folder
 from vhlo_tools.records import dataclass
 
@@ -161,7 +161,7 @@ def _program() -> str:
         if found := shutil.which("uv"):
             return found
         raise MissingExtraError(
-            "an environment for a release is made by uv, which is not installed: pip install 'vhlo-tools[releases]'"
+            f"an environment for a release is made by uv, which is not installed: {installing('releases')}"
         ) from None
     return find_uv_bin()
 

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
-from vhlo_tools.errors import MissingExtraError
+from vhlo_tools.errors import MissingExtraError, installing
 from vhlo_tools.releases.matrix import OUTCOMES, Matrix, Outcome, ReleaseFacts
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def require_drawing() -> None:
     """Checked first, because a matrix may take hours."""
     if find_spec("matplotlib") is None:
         raise MissingExtraError(
-            "a picture of a matrix is drawn by matplotlib, which is not installed: pip install 'vhlo-tools[releases]'"
+            f"a picture of a matrix is drawn by matplotlib, which is not installed: {installing('releases')}"
         )
 
 

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Self, TypeVar
 
-from vhlo_tools.errors import MissingExtraError, ResultsError
+from vhlo_tools.errors import MissingExtraError, ResultsError, installing
 from vhlo_tools.findings import Finding
 from vhlo_tools.records import dataclass
 
@@ -100,7 +100,7 @@ def require_pyarrow() -> None:
     except ImportError as error:
         raise MissingExtraError(
             f"Parquet files are read and written by pyarrow, which cannot be imported ({error}): "
-            f"pip install 'vhlo-tools[distributed]' installs it"
+            f"{installing('distributed')} installs it"
         ) from error
 
 

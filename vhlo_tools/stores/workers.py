@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Final, ParamSpec, Self, TypeVar
 
-from vhlo_tools.errors import MissingExtraError, WorkerError
+from vhlo_tools.errors import MissingExtraError, WorkerError, installing
 from vhlo_tools.spec import newest_version
 from vhlo_tools.system import CAN_ISOLATE, interrupts_held
 
@@ -45,7 +45,7 @@ def connected(address: str) -> Iterator[Any]:
         from distributed import Client
     except ImportError as error:
         raise MissingExtraError(
-            "work on a Dask cluster needs distributed, which is not installed: pip install 'vhlo-tools[distributed]'"
+            f"work on a Dask cluster needs distributed, which is not installed: {installing('distributed')}"
         ) from error
     try:
         client = Client(address, timeout=_ANSWERED, set_as_default=False, name="vhlo-tools")

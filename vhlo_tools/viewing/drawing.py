@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from html import escape
 from typing import Any, Final
 
-from vhlo_tools.errors import LayoutError, MissingExtraError
+from vhlo_tools.errors import LayoutError, MissingExtraError, installing
 from vhlo_tools.viewing.picturing import Arrow, Box, Picture
 
 # Picture of a graph in DOT, the language of Graphviz
@@ -159,7 +159,7 @@ def lay_out(picture: Picture, elkjs: str) -> Mapping[str, Any]:
         from py_mini_racer import JSEvalException, JSTimeoutException, MiniRacer
     except ModuleNotFoundError as error:
         raise MissingExtraError(
-            "a picture of a graph needs mini-racer, which is not installed: pip install 'vhlo-tools[svg]'; "
+            f"a picture of a graph needs mini-racer, which is not installed: {installing('svg')}; "
             "or write the graph as DOT or Mermaid, and let Graphviz or Mermaid draw it"
         ) from error
     graph = json.dumps(json.dumps(elk_graph(picture)))

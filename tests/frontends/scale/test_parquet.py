@@ -228,6 +228,6 @@ def test_without_pyarrow_it_says_what_to_install(store: Path, tmp_path: Path) ->
     command = ["store", "status", str(store), "--output-format", "parquet", "-o", str(output)]
     result = subprocess.run([sys.executable, "-c", code, *command], capture_output=True, text=True, check=False)
     assert (result.returncode, result.stdout) == (2, "")
-    assert "pip install 'vhlo-tools[distributed]'" in result.stderr
+    assert "pip install '.[distributed]' in a clone of vhlo_tools" in result.stderr
     assert "Traceback" not in result.stderr
     assert not output.exists()

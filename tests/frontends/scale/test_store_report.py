@@ -227,5 +227,5 @@ def test_without_pyarrow_it_says_what_to_install(tmp_path: Path) -> None:
     command = [sys.executable, "-c", code, "store", "report", str(tmp_path)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stdout) == (2, "")
-    assert "pip install 'vhlo-tools[distributed]'" in result.stderr
+    assert "pip install '.[distributed]' in a clone of vhlo_tools" in result.stderr
     assert "Traceback" not in result.stderr

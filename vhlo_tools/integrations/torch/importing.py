@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from vhlo_tools.bindings import isolation
-from vhlo_tools.errors import InvalidInputError, InvalidProgramError, MissingExtraError, ProviderError
+from vhlo_tools.errors import InvalidInputError, InvalidProgramError, MissingExtraError, ProviderError, installing
 from vhlo_tools.findings import Finding
 from vhlo_tools.integrations.exported_model import ExportedModel
 from vhlo_tools.integrations.proof import ProofError
@@ -85,7 +85,7 @@ def _chosen(importer: str) -> Sequence[str]:
     if chosen := [each for each in wanted if _IMPORTERS[each].is_installed]:
         return chosen
     packages = " or ".join(" and ".join(_IMPORTERS[each].packages) for each in wanted)
-    extras = " or ".join(f"pip install 'vhlo-tools[{_IMPORTERS[each].extra}]'" for each in wanted)
+    extras = " or ".join(f"{installing(_IMPORTERS[each].extra)}" for each in wanted)
     raise MissingExtraError(f"exporting a PyTorch program needs {packages}, which is not installed: {extras}")
 
 
