@@ -84,8 +84,6 @@ def test_an_artifact_that_returns_another_type_is_found_on_its_bytes() -> None:
         assert said in errors[0].message
         with pytest.raises(vt.UnsupportedFeatureError, match="no library reads it"):
             vt.require(data, reader="1.5.0")
-        with pytest.raises(vt.UnsupportedFeatureError, match="no library reads"):
-            vt.retarget(data, "1.5.0")
 
 
 def test_inspect_says_that_nobody_reads_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -73,6 +73,20 @@ def test_first_words_of_mlir(text: str) -> None:
     assert recognise(text.encode()) is Kind.MLIR_TEXT
 
 
+@pytest.mark.parametrize(
+    "text", ["module @m {}", "func.func private @f() -> tensor<2xf32>", "HloModule m, is_scheduled=true"]
+)
+def test_words_stand_anywhere_around_the_end_of_a_sample(text: str) -> None:
+    kind = Kind.HLO_TEXT if text.startswith("Hlo") else Kind.MLIR_TEXT
+    for length in (*range(4096 - len(text) - 8, 4096 + 8), (1 << 16) - 1, 1 << 16, 1 << 20):
+        for before in (
+            b"//" + b"x" * (length - 3) + b"\n",
+            b" " * length,
+            b"//\n" * (length // 3) + b" " * (length % 3),
+        ):
+            assert recognise(before + text.encode()) is kind
+
+
 def test_hlo_text_may_follow_comments() -> None:
     assert recognise(b"// a dump\nHloModule m, is_scheduled=true\n\nENTRY e {}") is Kind.HLO_TEXT
     assert recognise(b"HloModule\tm") is Kind.HLO_TEXT

@@ -24,6 +24,10 @@ from vhlo_tools.gate import FORMATS
 STRANGE = "a b%,:é\x01.mlir"
 
 
+#: The summary of the store.
+SUMMARY = {"programs": 4, "ok": 1, "unreadable": 1, "blocked": 2, "warned": 0, "unrecognised": 0}
+
+
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a good program, a blocked one, one that cannot be read, and one with a strange name."""
@@ -188,15 +192,7 @@ def test_json_lines(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ("error", "broken.mlir"),
         ("summary", None),
     ]
-    assert rows[-1] == {
-        "type": "summary",
-        "programs": 4,
-        "ok": 1,
-        "unreadable": 1,
-        "blocked": 2,
-        "warned": 0,
-        "unrecognised": 0,
-    }
+    assert rows[-1] == {"type": "summary", **SUMMARY}
     assert all(not isinstance(value, dict | list) for row in rows for value in row.values())
     assert (rows[1]["source"], rows[1]["line"], rows[1]["column"]) == ("src/model.py", 10, 3)
     assert (rows[1]["feature"], rows[1]["question"], rows[1]["introduced"]) == ("tan", "1.3.0", "1.4.0")
@@ -205,14 +201,7 @@ def test_json_lines(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_json(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = json.loads(report(capsys, "json", "--baseline", "known.json", "--update-baseline"))
     by_path = {each["path"]: each for each in document["files"]}
-    assert document["summary"] == {
-        "programs": 4,
-        "ok": 1,
-        "unreadable": 1,
-        "blocked": 2,
-        "warned": 0,
-        "unrecognised": 0,
-    }
+    assert document["summary"] == SUMMARY
     assert by_path["good.mlir"]["ok"]
     assert by_path["broken.mlir"]["error"]
     assert [each["baseline"] for each in by_path["blocked.mlir"]["findings"]] == ["new", "new"]

@@ -41,6 +41,24 @@ def test_a_refusal_names_the_newest_release_that_reads_it(name: str, processes: 
     assert not processes[next_one].write([text.encode()], str(version), "text").succeeded
 
 
+@pytest.mark.parametrize("first", ["dense<[1, 0]> : tensor<2xi64>", "array<i64: 1, 0>"])
+def test_a_refusal_looks_at_all_ops_of_the_text(first: str) -> None:
+    text = f"""func.func @main(%a: tensor<4xf32>, %t: tensor<2x3xf32>) {{
+      %0 = "stablehlo.broadcast_in_dim"(%a) {{broadcast_dimensions = dense<0> : tensor<1xi64>}}
+        : (tensor<4xf32>) -> tensor<4x2xf32>
+      %1 = "stablehlo.transpose"(%t) {{mhlo.sharding = "{{replicated}}", permutation = {first}}}
+        : (tensor<2x3xf32>) -> tensor<3x2xf32>
+      return
+    }}"""
+    with pytest.raises(vt.InvalidProgramError, match="it is older text") as raised:
+        vt.serialize(text)
+    named = str(raised.value).partition("--read-with ")[2].split()[0]
+    assert named == (FIRST if first.startswith("dense") else OTHERS)[0]
+    assert vt.serialize(text, "1.0.0", read_with=named)
+    with pytest.raises(vt.InvalidProgramError, match="does not read"):
+        vt.serialize(text, "1.0.0", read_with=(OTHERS if first.startswith("dense") else FIRST)[0])
+
+
 @pytest.mark.parametrize(
     "release",
     ["jaxlib==0.4.20", "jaxlib==0.4.23", "jaxlib==0.4.26", "jaxlib==0.4.31", "jaxlib==0.5.3", "jaxlib==0.8.3"],

@@ -68,7 +68,6 @@ _DONOR: Final = re.compile(rf"\(\s*({_NUMBER})\s*,\s*({_INDEX})\s*\)")
 _ALIAS: Final = re.compile(
     rf"({_INDEX})\s*:\s*(?:({_NUMBER})|\(\s*({_NUMBER})\s*,\s*({_INDEX})\s*(?:,\s*(may-alias|must-alias)\s*)?\))"
 )
-_SPACES: Final = re.compile(r"\s*")
 _LONGEST: Final = 1 << 20
 
 
@@ -128,8 +127,9 @@ def _entries(text: str, pattern: re.Pattern[str], expected: str) -> list[re.Matc
 
 
 def _after_spaces(text: str, at: int) -> int:
-    found = _SPACES.match(text, at)
-    return found.end() if found else at
+    while text[at : at + 1].isspace():
+        at += 1
+    return at
 
 
 def _index(text: str) -> ShapeIndex:

@@ -22,6 +22,7 @@ from vhlo_tools.viewing import MOST_BOXES, dot_lines, mermaid_lines, picture_of,
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from vhlo_tools.files import Source
     from vhlo_tools.program import CheckOptions, ProgramSource
     from vhlo_tools.stores import StoreFile
     from vhlo_tools.version import Version
@@ -158,7 +159,9 @@ def report(
     # Imported here, as are others, because few calls make pages.
     from vhlo_tools.viewing import assembled, program_contents
 
-    checked = _shown(program, options)
+    # Read once: the page is about the bytes that it describes.
+    source = identify(program, options.get("name"))
+    checked = _shown(source, options)
     assert checked.artifact is not None
     contents = program_contents(
         checked.artifact,
@@ -167,20 +170,19 @@ def report(
         target=None if target is None else resolved,
         target_text="" if target is None else str(target),
         today=today,
-        source=_of_source(program, options.get("name")),
+        source=_of_source(source),
     )
     return assembled("program", contents)
 
 
-def _of_source(program: ProgramSource, name: str | None) -> list[tuple[str, str]]:
+def _of_source(source: Source) -> list[tuple[str, str]]:
     """Return what is said of a program that is no artifact yet: what it is, and that its readers are still open."""
     from vhlo_tools.artifact import NOT_WRITTEN, inspect_bytes, inspect_folder, outline
 
-    source = identify(program, name)
     if source.kind in (Kind.PORTABLE_ARTIFACT, Kind.JAX_EXPORT):
         return []
     if source.kind is Kind.SAVED_MODEL:
-        return [*islice(outline(inspect_folder(Path(str(source.given)))), 2)]
+        return [*islice(outline(inspect_folder(Path(str(place(str(source.given)))))), 2)]
     if source.data is None:
         return [("is", "a program in Python, not written yet"), NOT_WRITTEN]
     return [*islice(outline(inspect_bytes(source.data, source.name or "the program")), 2)]

@@ -10,13 +10,7 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from vhlo_tools.bytecode import decode, encode_chunks
-from vhlo_tools.errors import (
-    DowngradeError,
-    InvalidProgramError,
-    InvalidVersionError,
-    MalformedArtifactError,
-    UnsupportedFeatureError,
-)
+from vhlo_tools.errors import DowngradeError, InvalidProgramError, InvalidVersionError, MalformedArtifactError
 from vhlo_tools.files import (
     ARTIFACT_PRODUCER,
     MAGIC,
@@ -376,15 +370,13 @@ class Artifact:
         Raises:
             DowngradeError: If it has features that the target does not have. The findings list all of them.
             UnsupportedFeatureError: If it has features that were removed by then, or that cannot be retargeted on
-                bytes, or is read by no library of any version.
+                bytes.
             MalformedArtifactError: If it is damaged.
         """
         # Imported here so that opening an artifact need not load it.
         from vhlo_tools.artifact.retargeting import retarget_file
 
         requirements = self.requirements()
-        if requirements.unreadable:
-            raise UnsupportedFeatureError(f"no library reads {self.name}", requirements.unreadable)
         found = requirements.findings(target)
         if errors := [each for each in found if each.level == "error"]:
             raise DowngradeError(f"{self.name} cannot be written for {target}; {requirements.reach}", errors)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import date
 from itertools import islice
 from typing import Any, Final
@@ -122,12 +122,17 @@ def status(
     counted = windows or AT_REST
     counts: Counter[str] = Counter()
     with options.cluster(dask) as client:
-        others: list[str] = []
         found = api.store_status(
-            paths, windows=counted, executor=client, jobs=jobs, exclude=exclude, as_of=today, others=others.append
+            paths,
+            windows=counted,
+            executor=client,
+            jobs=jobs,
+            exclude=exclude,
+            as_of=today,
+            others=lambda _: counts.update(["unrecognised"]),
         )
         judged = _counting((FileStatus.of(each, counted, today, end) for each in found), counts)
-        lines = (_json if output_format == "json" else _text)(judged, end, counts, others)
+        lines = (_json if output_format == "json" else _text)(judged, end, counts)
         if output is None:
             for line in lines:
                 echo(line)
@@ -136,7 +141,7 @@ def status(
             chunks = parquet_chunks(STATUS_TABLE, judged, said) if binary else encoded(lines)
             options.write_output(output, chunks, force=True, binary=binary)
             if output != options.STANDARD:
-                echo(f"vhlo: {_total(end, counts, others)}; the report is in {output}", err=True)
+                echo(f"vhlo: {_total(end, counts)}; the report is in {output}", err=True)
     if counts["unreadable"]:
         return 2
     return 1 if counts["left"] or counts["leaves"] else 0
@@ -161,7 +166,7 @@ def _counting(judged: Iterator[FileStatus], counts: Counter[str]) -> Iterator[Fi
         yield each
 
 
-def _text(judged: Iterator[FileStatus], end: date, counts: Counter[str], unrecognised: Sequence[str]) -> Iterator[str]:
+def _text(judged: Iterator[FileStatus], end: date, counts: Counter[str]) -> Iterator[str]:
     for each in judged:
         seen, leaves = each.file, each.leaves
         version = str(seen.version) if seen.version else "-"
@@ -173,19 +178,19 @@ def _text(judged: Iterator[FileStatus], end: date, counts: Counter[str], unrecog
             others = ", ".join(f"{name} until {day}" for name, day in seen.windows)
             yield f"  written {seen.written or 'for an unknown version'}; {others or 'no windows are known'}"
             yield f"  read by {', '.join(map(str, seen.readers)) or 'no known release'}"
-    yield _total(end, counts, unrecognised)
+    yield _total(end, counts)
 
 
-def _total(end: date, counts: Counter[str], unrecognised: Sequence[str]) -> str:
+def _total(end: date, counts: Counter[str]) -> str:
     said = {"left": "left", "leaves": f"leave until {end}", "within": "stay longer", "none": "without a window"}
     said["unreadable"] = "unreadable"
     total = ", ".join(f"{counts[state]} {text}" for state, text in said.items() if counts[state]) or "no files"
-    return total + said_of_others(len(unrecognised))
+    return total + said_of_others(counts["unrecognised"])
 
 
-def _json(judged: Iterator[FileStatus], end: date, counts: Counter[str], unrecognised: Sequence[str]) -> Iterator[str]:
+def _json(judged: Iterator[FileStatus], end: date, counts: Counter[str]) -> Iterator[str]:
     files = (json_text(_as_json(each.file, each.status, each.leaves)) for each in judged)
-    return json_lines(files, lambda: {"summary": {**counts, "unrecognised": len(unrecognised)}}, {"horizon": str(end)})
+    return json_lines(files, lambda: {"summary": {"unrecognised": 0, **counts}}, {"horizon": str(end)})
 
 
 def _as_json(seen: StoreFile, state: str, leaves: tuple[WindowName, date] | None) -> dict[str, Any]:

@@ -115,16 +115,16 @@ _MLIR_WORDS: Final = re.compile(
     | [a-z_][a-z0-9_]*(?:\.[a-z0-9_]+)+(?:(?:[ \t]+[a-z_]+){0,3}[ \t]*[@%{"<:]|[ \t]+[a-z_]+\()""",
     re.VERBOSE,
 )
-#: So much may stand before the first word.
+#: So much may stand before the first words, which are found in so much.
 _LONGEST_COMMENT: Final = 1 << 26
+_LONGEST_WORDS: Final = 1 << 10
 
 
 def _kind_of_text(text: View, name: str) -> Kind:
     for size in (_TEXT_SAMPLE, _LONGEST_COMMENT):
-        head = bytes(text[:size])
-        found = _BEFORE.match(head)
-        word = head[found.end() :] if found else head
-        if word:
+        word = _BEFORE.sub(b"", bytes(text[:size]), count=1)
+        # A sample may end within a comment, and within the words.
+        if len(word) >= _LONGEST_WORDS:
             break
     if _HLO_WORD.match(word):
         return Kind.HLO_TEXT

@@ -32,12 +32,11 @@ class Listing:
         self.size: int = 0  # in bytes, of the files found so far
         self.is_complete: bool = False
         self.others: int = 0  # files of folders so far that are no programs, and that no pattern excludes
-        self._tell = others
 
         def other(path: str) -> None:
             if not settings.is_excluded(path):
                 self.others += 1
-                self._tell(path)
+                others(path)
 
         # Whoever misspells the last path learns it at once.
         found = [_members(path, settings, other) for path in paths]

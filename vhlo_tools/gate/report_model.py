@@ -263,10 +263,10 @@ def json_lines(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
 
 
 def _left_out(scope: Scope) -> dict[str, Any]:
-    against = {} if scope.against is None else {
-        "against": scope.against, "unchanged": scope.unchanged, "deleted": len(scope.deleted),
-    }  # fmt: skip
-    return {"unrecognised": scope.others(), **against}
+    found: dict[str, Any] = {"unrecognised": scope.others()}
+    if scope.against is not None:
+        found |= {"against": scope.against, "unchanged": scope.unchanged, "deleted": len(scope.deleted)}
+    return found
 
 
 def _line(**values: Any) -> str:

@@ -110,7 +110,7 @@ def sarif_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
             index, _ = rules.setdefault(_UNREADABLE["id"], (len(rules), _UNREADABLE))
             compared = {"baselineState": "new"} if scope.knows else {}
             results.append({"ruleId": _UNREADABLE["id"], "ruleIndex": index, **said, **compared})
-            identities.append(Identity(path_from(scope.folder, answer.path), "", _UNREADABLE["id"], *[""] * 4))
+            identities.append(Identity(path_from(scope.folder, answer.path), "", _UNREADABLE["id"]))
         found = (
             (verdict, finding, state)
             for verdict in answer.verdicts

@@ -10,19 +10,18 @@ from __future__ import annotations
 import re
 from typing import Final
 
-#: The ops whose lists became arrays first, and the last release that reads them as tensors; and that of the others:
-#: `broadcast_in_dim`, `dynamic_broadcast_in_dim`, `gather`, `reduce`, `map`, `reduce_window`, `select_and_scatter`,
-#: `convolution`.
-_FIRST: Final = re.compile(
-    r'"stablehlo\.(?:broadcast|dynamic_slice|fft|pad|reverse|slice|transpose)"\([^)\n]{0,400}\)\s{0,9}\{[^}]{0,400}=\s{0,9}dense<'
-)
+#: Text of the last release that has lists of these ops as tensors has no arrays of integers yet. The lists of others
+#: (`broadcast_in_dim`, `dynamic_broadcast_in_dim`, `gather`, `reduce`, `map`, `reduce_window`, `select_and_scatter`,
+#: `convolution`) became arrays after them.
+_FIRST: Final = re.compile(r"stablehlo\.(?:broadcast|dynamic_slice|fft|pad|reverse|slice|transpose)[\"']")
+_ARRAY: Final = "array<i64"
 _BEFORE_THE_FIRST: Final = "jaxlib==0.4.21"
 _BEFORE_THE_OTHERS: Final = "jaxlib==0.4.23"
 _IS_NO_ARRAY: Final = re.compile(
     r"'stablehlo\.\w{1,99}' op attribute '\w{1,99}' failed to satisfy constraint: i(?:1|64) dense array"
 )
 #: Functions were ops of the builtin dialect until 2022, before there were artifacts.
-_BUILTIN_FUNCTION: Final = re.compile(r"custom op 'func' is unknown|has no custom assembly form.*'func'")
+_BUILTIN_FUNCTION: Final = "custom op 'func' is unknown"
 
 
 def older_text_advice(text: str, message: str) -> str:
@@ -32,8 +31,10 @@ def older_text_advice(text: str, message: str) -> str:
     '; it is older text: --read-with jaxlib==0.4.23 (read_with=) has the newest release read it that does'
     """
     if _IS_NO_ARRAY.search(message):
-        release = _BEFORE_THE_FIRST if _FIRST.search(text) else _BEFORE_THE_OTHERS
+        # Of the op that is refused, or of another one.
+        is_first = _FIRST.search(message) or (_ARRAY not in text and _FIRST.search(text))
+        release = _BEFORE_THE_FIRST if is_first else _BEFORE_THE_OTHERS
         return f"; it is older text: --read-with {release} (read_with=) has the newest release read it that does"
-    if _BUILTIN_FUNCTION.search(message):
+    if _BUILTIN_FUNCTION in message:
         return "; it is text of 2022 or older: no release that reads it writes artifacts, so export the program again"
     return ""
