@@ -163,7 +163,7 @@ EXPORTS: Final = {
         "vhlo_tools.releases.environments": "PACKAGES Package PackageRelease Say clean_environment environment environments_folder find_interpreters made_environment run_uv silent",
         "vhlo_tools.releases.inside.arrays": "pack_arrays unpack_arrays",
         "vhlo_tools.releases.matrix": "Cell MATRIX_TABLE Matrix OUTCOMES Outcome ReleaseFacts Written build_matrix facts_of read_by written_by",
-        "vhlo_tools.releases.older_text": "artifact_of_text",
+        "vhlo_tools.releases.older_text": "read_in_time",
         "vhlo_tools.releases.picture": "PICTURE_SUFFIXES draw_matrix require_drawing",
         "vhlo_tools.releases.process": "Answer ReleaseProcess Step",
     },

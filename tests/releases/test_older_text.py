@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
+import click
 import pytest
 from support.corpus import EXAMPLES
 
 import vhlo_tools as vt
-from vhlo_tools.cli.main import main
+from vhlo_tools.bindings import get_provider
+from vhlo_tools.cli.main import cli, main
 from vhlo_tools.releases import PackageRelease, ReleaseProcess, specified_version
 
 pytestmark = pytest.mark.releases
@@ -61,19 +64,21 @@ def test_a_refusal_looks_at_all_ops_of_the_text(first: str) -> None:
 
 @pytest.mark.parametrize(
     "release",
-    ["jaxlib==0.4.20", "jaxlib==0.4.23", "jaxlib==0.4.26", "jaxlib==0.4.31", "jaxlib==0.5.3", "jaxlib==0.8.3"],
+    [f"jaxlib=={each}" for each in ("0.4.18", "0.4.20", "0.4.23", "0.4.26", "0.4.31", "0.5.3", "0.8.3", "0.12.0.1")],
 )
 @pytest.mark.parametrize(
     "program", [EXAMPLES / "saxpy.mlir", EXAMPLES / "convnet.bc", EXAMPLES / "tensorflow_counter.mlir"], ids=str
 )
 def test_what_a_release_printed_is_what_it_wrote(release: str, program: Path) -> None:
     version = str(specified_version(PackageRelease.parse(release)))
-    artifact = bytes(vt.serialize(program, version))
+    artifact = bytes(vt.retarget(vt.serialize(program), version))
     with ReleaseProcess(release) as process:
         printed = process.read(artifact, text=True)
         assert printed.succeeded, printed.words
         written = process.write([artifact], version, "artifact").parts[0]
-    assert vt.diff(vt.serialize(printed.value, version, read_with=release), written) == []
+    common = str(min(vt.Version(version), get_provider().library.current))
+    read = vt.serialize(printed.value, common, read_with=release)
+    assert vt.diff(read, vt.retarget(written, common)) == []
 
 
 def test_what_no_release_reads_is_said_to_be_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,3 +95,77 @@ def test_what_no_release_reads_is_said_to_be_so(tmp_path: Path, capsys: pytest.C
 def test_what_is_no_text_is_read_as_ever() -> None:
     artifact = vt.serialize(EXAMPLES / "saxpy.mlir", "1.9.0")
     assert bytes(vt.serialize(bytes(artifact), "1.9.0", read_with="jaxlib==0.4.20")) == bytes(artifact)
+
+
+#: Of each command that has --read-with, its arguments.
+_COMMANDS: Final = {
+    "alias lint": "{text}",
+    "alias show": "{text}",
+    "check": "{text} --target 1.0.0 --no-cache",
+    "diff": "{text} {text}",
+    "golden record": "{folder}/golden {text}",
+    "graph": "{text} -o {folder}/graph.dot",
+    "inspect": "{text}",
+    "matrix": "{text} --producers jaxlib==0.4.31 --consumers jaxlib==0.4.31 --no-run",
+    "migrate": "{folder} --target 1.0.0 --verify",
+    "report": "{text} -o {folder}/report.html",
+    "run": "{text} -i [[1,2,3],[4,5,6]]",
+    "serialize": "{text} -o {folder}/written.mlirbc",
+    "verify": "{text} {text} --rounds 2",
+}
+_OLD: Final = """func.func @main(%a: tensor<2x3xf32>) -> tensor<3x2xf32> {
+  %0 = "stablehlo.transpose"(%a) {permutation = dense<[1, 0]> : tensor<2xi64>} : (tensor<2x3xf32>) -> tensor<3x2xf32>
+  return %0 : tensor<3x2xf32>
+}
+"""
+
+
+def _with_the_option(command: click.Command, name: str = "") -> Iterator[str]:
+    if any(each.name == "read_with" for each in command.params):
+        yield name
+    if isinstance(command, click.Group):
+        for each in command.list_commands(click.Context(command)):
+            found = command.get_command(click.Context(command), each)
+            assert found is not None
+            yield from _with_the_option(found, f"{name} {each}".strip())
+
+
+def test_every_command_that_reads_a_program_is_here() -> None:
+    assert sorted(_with_the_option(cli)) == sorted(_COMMANDS)
+
+
+@pytest.mark.parametrize("command", _COMMANDS)
+def test_every_command_reads_older_text(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = tmp_path / "old.mlir"
+    text.write_text(_OLD)
+    arguments = [*command.split(), *(each.format(text=text, folder=tmp_path) for each in _COMMANDS[command].split())]
+    if command not in ("inspect", "matrix"):
+        assert main(arguments) != 0
+        said = capsys.readouterr()
+        assert "it is older text: --read-with" in " ".join((said.out + said.err).split())
+    assert main([*arguments, "--read-with", FIRST[0]]) == 0, capsys.readouterr()
+
+
+def test_what_is_migrated_or_shown_in_python(tmp_path: Path) -> None:
+    text = tmp_path / "old.mlir"
+    text.write_text(_OLD)
+    assert vt.check(text, "1.0.0", read_with=FIRST[0]) == []
+    for other in (None, text):
+        with pytest.raises(vt.InvalidProgramError, match="it is older text"):
+            vt.report(text, other)
+        assert vt.report(text, other, read_with=FIRST[0]).html
+    (planned,) = vt.plan_migration(tmp_path, "1.0.0", read_with=FIRST[0])
+    assert planned.status == "move"
+    (moved,) = vt.migrate(tmp_path, "1.0.0", read_with=FIRST[0])
+    assert moved.status == "moved"
+    written = vt.serialize(text, "1.0.0", read_with=FIRST[0])
+    assert vt.diff(tmp_path / "old.mlirbc", written) == []
+
+
+def test_the_settings_of_a_gate_name_the_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "old.mlir").write_text(_OLD)
+    (tmp_path / "vhlo-tools.toml").write_text(f'paths = ["old.mlir"]\ntarget = "1.0.0"\nread-with = "{FIRST[0]}"\n')
+    monkeypatch.chdir(tmp_path)
+    assert main(["check"]) == 0
+    (tmp_path / "vhlo-tools.toml").write_text('paths = ["old.mlir"]\ntarget = "1.0.0"\nread-with = "0.4.21"\n')
+    assert main(["check"]) == 2

@@ -187,6 +187,7 @@ def prepare_check(
     expand: Expand = False,
     allow_relaxed: AllowRelaxed = (),
     allow_signature_change: bool = False,
+    read_with: str | None = None,
     **options: Unpack[LoadOptions],
 ) -> Checked:
     """Prepare a program for checks, as :func:`check` takes it.
@@ -195,6 +196,10 @@ def prepare_check(
     library.
     """
     name, provider, trusted = options.get("name"), options.get("provider"), options.get("trusted", False)
+    if read_with is not None:
+        from vhlo_tools.releases import read_in_time
+
+        program = read_in_time(program, read_with, name)
     expanding = None
     if expansion_policy(expand, allow_relaxed, allow_signature_change):
 
@@ -264,8 +269,8 @@ def check(
         target: The target version or consumer, in the target grammar.
         as_of: The day from which windows in ``target`` count back, by default today.
         options: ``allow_other_dialects``, ``legalize``, ``expand``, ``allow_relaxed``, ``allow_signature_change``,
-            ``name``, ``provider`` and ``trusted``, as for :func:`vhlo_tools.serialize`; dialects in an artifact may
-            remain in any case.
+            ``read_with``, ``name``, ``provider`` and ``trusted``, as for :func:`vhlo_tools.serialize`; dialects in an
+            artifact may remain in any case.
 
     Returns:
         Errors for what cannot be written, warnings for what consumers may reject, and notes of custom calls, which no

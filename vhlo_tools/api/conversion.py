@@ -10,7 +10,7 @@ from vhlo_tools.api.frontends import as_program
 from vhlo_tools.artifact import Artifact, Making, non_default_options, require_manifest
 from vhlo_tools.compat import AllowRelaxed, Expand, Library, Target, expansion_policy, resolve_target as resolve
 from vhlo_tools.errors import AliasError, ProviderError, UnsupportedFeatureError
-from vhlo_tools.files import Buffer, Kind, is_path, join, place, read_bytes
+from vhlo_tools.files import Buffer, is_path, join, place, read_bytes
 from vhlo_tools.findings import OPAQUE_PROPERTIES, Finding
 from vhlo_tools.records import dataclass
 from vhlo_tools.spec import is_newer_than_data
@@ -148,10 +148,10 @@ def serialize(
 
     source = identify(program, name)
     check_source(source).require()
-    if read_with is not None and source.kind is Kind.MLIR_TEXT and source.data is not None:
-        from vhlo_tools.releases import artifact_of_text
+    if read_with is not None:
+        from vhlo_tools.releases import read_in_time
 
-        source = identify(artifact_of_text(read_with, bytes(source.data), source.name or "the text"), source.name)
+        source = read_in_time(source, read_with)
     writing: WriteOptions = {
         "allow_other_dialects": allow_other_dialects,
         "legalize": legalize,

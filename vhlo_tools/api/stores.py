@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 _EXPANDING: Final = ("expand", "allow_relaxed", "allow_signature_change", "provider", "trusted")
-_WRITING: Final = (*_EXPANDING, "allow_other_dialects", "legalize")
+_WRITING: Final = (*_EXPANDING, "allow_other_dialects", "legalize", "read_with")
 
 
 def _options(settings: MigrationSettings, names: Sequence[str]) -> Any:
@@ -92,6 +92,13 @@ def _prove(before: StoredProgram, after: Artifact | JaxContainer, settings: Migr
     kind = Kind.JAX_EXPORT if isinstance(after, JaxContainer) else Kind.PORTABLE_ARTIFACT
     prover = EquivalenceChecker(**_options(settings, ("seed", "timeout", "legalize", "provider", "trusted")))
     name = before.name
+    if settings.read_with is not None and before.opened is None:
+        from vhlo_tools.releases import read_in_time
+
+        source = read_in_time(before.data, settings.read_with, name)
+        assert source.kind is not None
+        assert source.data is not None
+        before = StoredProgram.of(name, source.kind, source.data)
     return prover.prove(before, StoredProgram.of(name, kind, written), (name, f"{name} at {settings.target}"))
 
 
@@ -125,6 +132,7 @@ class MigrationOptions(WriteOptions, total=False):
         trusted: Whether MLIR may parse bytes directly in this process, as for :func:`serialize`.
         confirm_with: The real releases, such as ``jaxlib==0.4.31``, that must read a result before it is written, and
             what is at the target already; one older than the target is refused, for it would be asked nothing.
+        read_with: For MLIR text that only an older release reads, that release, as for :func:`serialize`.
     """
 
     output_dir: str | PathLike[str] | None
@@ -137,6 +145,7 @@ class MigrationOptions(WriteOptions, total=False):
     provider: str | None
     trusted: bool
     confirm_with: Sequence[str]
+    read_with: str | None
 
 
 def _settings(

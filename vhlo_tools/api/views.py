@@ -202,6 +202,10 @@ def _difference(
 ) -> Page:
     from vhlo_tools.viewing import assembled, difference_contents
 
+    if (release := options.get("read_with")) is not None:
+        from vhlo_tools.releases import read_in_time
+
+        one, other = (read_in_time(each, release, name) for each, name in zip((one, other), names, strict=True))
     found = diff(one, other, names=names, provider=options.get("provider"), trusted=options.get("trusted", False))
     first, second = (
         _shown(each, {**options, "name": name}).artifact for each, name in zip((one, other), names, strict=True)

@@ -138,6 +138,7 @@ def call_option(what: str) -> OptionDecorator:
 @alias.command()
 @options.input_argument("PROGRAM")
 @click.option("--calls", is_flag=True, help="Show all custom calls, not only those with aliases.")
+@options.read_in_time_option
 @options.provider_option
 @options.format_option
 def show(source: str, calls: bool, provider: str | None, output_format: str) -> None:
@@ -161,6 +162,7 @@ def show(source: str, calls: bool, provider: str | None, output_format: str) -> 
     metavar="OTHER",
     help="Also report which aliases and donors of this program are lost or changed, in any form.",
 )
+@options.read_in_time_option
 @options.provider_option
 @options.format_option
 def lint(source: str, against: str | None, provider: str | None, output_format: str) -> int:

@@ -131,6 +131,7 @@ _settings_options = options.several(
     help="Whether features newer than a target may be rewritten, where the program computes the same.",
 )
 @options.confirm_option
+@options.read_with_option
 @options.allow_relaxed_option
 @click.option("--allow-signature-change/--no-allow-signature-change", default=None, help=options.SIGNATURE_CHANGE_HELP)
 @_settings_options
@@ -209,6 +210,8 @@ def check(
         )
     if settings.confirm_with:
         api.install_releases(settings.confirm_with, _say)
+    if settings.read_with is not None:
+        options.install_reader(settings.read_with)
     kept = _kept(settings, cache_dir, no_cache=no_cache or dask is not None)
     with options.cluster(dask) as client:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -34,6 +34,7 @@ _SHOWN: Final = 50
     metavar="KIND",
     help=f"A kind of difference to ignore: {', '.join(DIFFERENCE_KINDS)}. May be repeated.",
 )
+@options.read_in_time_option
 @options.provider_option
 @options.trusted_option
 @options.format_option

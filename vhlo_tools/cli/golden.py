@@ -36,6 +36,7 @@ def golden() -> None:
 @options.handler_option
 @tolerance_options
 @options.timeout_option
+@options.read_in_time_option
 @options.provider_option
 @options.force_option
 def record(

@@ -39,6 +39,7 @@ _SUFFIXES: Final[dict[str, GraphLanguage]] = {
     metavar="NUMBER",
     help="Unfold groups of ops while there are no more nodes; 0 unfolds all.",
 )
+@options.read_in_time_option
 @options.provider_option
 @options.force_option
 def graph(source: str, output: str, emit: GraphLanguage | None, max_nodes: int, force: bool, **drawing: Any) -> None:

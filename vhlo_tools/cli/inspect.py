@@ -26,6 +26,7 @@ _MISSING = dict.fromkeys(("parameters", "result"), "unknown: the text has no ent
 @options.input_argument("FILE")
 @click.option("-a", "--all", "details", is_flag=True, help="Show ops, types, functions, sections and features too.")
 @options.input_manifest_options
+@options.read_in_time_option
 @options.format_option
 def inspect(source: str, details: bool, manifest: ManifestChoice, output_format: str) -> None:
     """Show who can read FILE, what it takes and gives, and what is in it, from its bytes alone.

@@ -132,6 +132,7 @@ def _releases(context: click.Context, parameter: click.Parameter, value: tuple[s
     metavar="SECONDS",
     help="The limit for one artifact in one release.",
 )
+@options.read_in_time_option
 @options.provider_option
 @options.trusted_option
 @options.format_choice(

@@ -122,6 +122,7 @@ def _readable_seconds(seconds: float) -> str:
 @options.no_legalize_option
 @options.expand_options
 @options.confirm_option
+@options.read_with_option
 @options.as_of_option
 @options.provider_option
 @options.trusted_option
@@ -163,6 +164,8 @@ def migrate(
         api.install_releases(
             settings.confirm_with, lambda line: echo(f"vhlo: {line}", err=True), versions=[settings.target]
         )
+    if settings.read_with is not None:
+        options.install_reader(settings.read_with)
     with (
         options.workers(dask, jobs, (*settings.paths, settings.output_dir or "")) as workers,
         api.opened_migration(settings, journal, dry=dry_run, restart=restart) as migration,

@@ -28,7 +28,7 @@ from vhlo_tools.errors import (
     VerificationError,
     VhloToolsError,
 )
-from vhlo_tools.files import Buffer, Chunk, Kind, Url, place, read_bytes, recognise, slices
+from vhlo_tools.files import Buffer, Chunk, Kind, Url, is_saved_model, place, read_bytes, recognise, slices
 from vhlo_tools.findings import Finding, finding_as_json, findings_lines, group_findings
 from vhlo_tools.printable import json_text
 
@@ -176,6 +176,32 @@ confirm_option: OptionDecorator = click.option(
     help="A real release, such as jaxlib==0.4.31, that must read the result; it is installed on first use. May be "
     "repeated.",
 )
+_read_with: Final = partial(
+    click.option,
+    "--read-with",
+    metavar="RELEASE",
+    help="Of MLIR text that is too old for the installed library, a release that reads it: jaxlib==0.4.20.",
+)
+_READ_WITH: Final = "vhlo_tools.read_with"
+
+
+def _keep(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    context.meta[_READ_WITH] = value
+
+
+#: The function receives the release as ``read_with``.
+read_with_option: OptionDecorator = _read_with()
+#: What the function reads with :func:`read_input` or :func:`read_program` has been read by the release.
+read_in_time_option: OptionDecorator = _read_with(callback=_keep, expose_value=False)
+
+
+def install_reader(release: str) -> None:
+    """Make the environment of a release that reads text, where there is none, and say so."""
+    from vhlo_tools import api
+
+    api.install_releases([release], lambda line: echo(f"vhlo: {line}", err=True))
+
+
 provider_option: OptionDecorator = click.option(
     "--provider", metavar="PREFIX", help="The MLIR bindings to use: jaxlib.mlir, torch_mlir or mlir."
 )
@@ -307,15 +333,35 @@ def read_input(source: str, manifest: ManifestChoice = None) -> tuple[Buffer, st
     if source == STANDARD:
         if sys.stdin is None:
             raise click.UsageError("stdin is closed: there is nothing to read")
-        return sys.stdin.buffer.read(), "<stdin>"
+        return _in_time(sys.stdin.buffer.read(), "<stdin>"), "<stdin>"
     data = read_bytes(place(source))
     require_manifest(data, source, manifest)
-    return data, source
+    return _in_time(data, source), source
+
+
+def _release() -> str | None:
+    context = click.get_current_context(silent=True)
+    release: str | None = context.meta.get(_READ_WITH) if context else None
+    return release
+
+
+def _in_time(data: Buffer, name: str) -> Buffer:
+    if (release := _release()) is None or recognise(data, name) is not Kind.MLIR_TEXT:
+        return data
+    # Imported here because few texts are that old.
+    from vhlo_tools.releases import read_in_time
+
+    install_reader(release)
+    read = read_in_time(data, release, name).data
+    assert read is not None
+    return read
 
 
 def read_program(source: str) -> tuple[ProgramSource, str]:
     """Return a program, as a place or as the bytes of stdin, and its name in messages."""
-    return read_input(source) if source == STANDARD else (place(source), source)
+    if source == STANDARD or (_release() is not None and not is_saved_model(source)):
+        return read_input(source)
+    return place(source), source
 
 
 def read_programs(before: str, after: str) -> tuple[tuple[ProgramSource, str], tuple[ProgramSource, str]]:

@@ -22,6 +22,7 @@ from vhlo_tools.cli.helping import command
     help="The consumer that findings are about: a version (1.9.0), a release (jaxlib==0.4.31), a window (12w).",
 )
 @options.as_of_option
+@options.read_in_time_option
 @options.provider_option
 @options.trusted_option
 @options.force_option

@@ -86,6 +86,7 @@ input_option: OptionDecorator = click.option(
 )
 @options.input_manifest_options
 @options.format_option
+@options.read_in_time_option
 @options.provider_option
 @options.trusted_option
 @options.force_option

@@ -9,7 +9,6 @@ import click
 from vhlo_tools import api
 from vhlo_tools.artifact import Making
 from vhlo_tools.cli import options
-from vhlo_tools.cli.display import echo
 from vhlo_tools.cli.helping import command
 from vhlo_tools.files import identify
 
@@ -60,11 +59,7 @@ from vhlo_tools.files import identify
     help="Of a framework's program, whether its results are compared with the framework's, on the example inputs in it "
     "or on random ones; by default where it has example inputs.",
 )
-@click.option(
-    "--read-with",
-    metavar="RELEASE",
-    help="Of MLIR text that is too old for the installed library, a release that reads it: jaxlib==0.4.20.",
-)
+@options.read_with_option
 @click.option("--strip-debug-info", is_flag=True, help="Omit source locations.")
 @options.provider_option
 @options.trusted_option
@@ -111,7 +106,7 @@ def serialize(
     else:
         writing |= {"alias_lint": alias_lint, "strip_debug_info": strip_debug_info, "trusted": trusted}
         if read_with is not None:
-            api.install_releases([read_with], lambda line: echo(f"vhlo: {line}", err=True))
+            options.install_reader(read_with)
             writing["read_with"] = read_with
         artifact = api.serialize(program, target, name=name, **writing)
     read = None if program.data is None else [program.data]

@@ -97,6 +97,7 @@ def _to_engines(context: click.Context, parameter: click.Parameter, value: str |
 @tolerance_options
 @click.option("--bisect", is_flag=True, help="If they differ, find the first op where they diverge.")
 @options.timeout_option
+@options.read_in_time_option
 @options.provider_option
 @options.trusted_option
 @options.exclude_option("Of stores: files")

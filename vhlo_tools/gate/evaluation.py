@@ -240,6 +240,7 @@ class Gate:
             self._provider,
             self._trusted,
             settings.confirm_with,
+            settings.read_with,
         )
 
     def _verdicts(

@@ -226,6 +226,7 @@ class Examiner:
     provider: str | None = None
     trusted: bool = False  # whether MLIR may parse bytecode directly in this process
     confirm_with: tuple[str, ...] = ()  # real releases that must read what is written, or found, without errors
+    read_with: str | None = None  # the release that reads MLIR text
 
     def __call__(self, tasks: Sequence[Task]) -> list[Examination]:
         """Examine programs; an error in one does not affect the others."""
@@ -276,6 +277,7 @@ class Examiner:
             expand=self.expand,
             allow_relaxed=self.allow_relaxed,
             allow_signature_change=self.allow_signature_change,
+            read_with=self.read_with,
             name=name,
             provider=self.provider,
             trusted=self.trusted,

@@ -317,6 +317,14 @@ _features: Final = _each(
 
 _RELEASE: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]*==[0-9A-Za-z.+!-]+$"
 
+
+@value_kind({"type": "string", "pattern": _RELEASE})
+def _release(value: Any, place: KeyPlace) -> str:
+    if not isinstance(value, str) or not re.match(_RELEASE, value, re.ASCII):
+        raise place.must_be("a release such as jaxlib==0.4.31", value)
+    return value
+
+
 _releases: Final = _each(
     one_or_list({"type": "string", "pattern": _RELEASE}),
     lambda name: re.match(_RELEASE, name, re.ASCII),
@@ -351,6 +359,7 @@ _SETTINGS: Final[Mapping[str, ValueKind[Any]]] = {
     "allow-signature-change": _flag,
     "forbid-expansions": _features,
     "confirm-with": _releases,
+    "read-with": _release,
     "as-of": _day,
     "baseline": _path,
     "against": _text,

@@ -69,7 +69,14 @@ class ImportOptions(TypedDict):
 
 
 class CheckOptions(LoadOptions, WriteOptions, total=False):
-    """Options for loading a program, and for the permitted contents of an artifact."""
+    """Options for loading a program, and for the permitted contents of an artifact.
+
+    Attributes:
+        read_with: For MLIR text that only an older release reads, that release, such as ``jaxlib==0.4.20``, as for
+            :func:`vhlo_tools.serialize`.
+    """
+
+    read_with: str | None
 
 
 class ExportOptions(WriteOptions, total=False):

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         read_by,
         written_by,
     )
-    from vhlo_tools.releases.older_text import artifact_of_text
+    from vhlo_tools.releases.older_text import read_in_time
     from vhlo_tools.releases.picture import PICTURE_SUFFIXES, draw_matrix, require_drawing
     from vhlo_tools.releases.process import Answer, ReleaseProcess, Step
 else:

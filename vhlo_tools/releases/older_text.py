@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from vhlo_tools.artifact import Artifact
 from vhlo_tools.errors import InvalidProgramError, ReleaseEnvironmentError
+from vhlo_tools.files import Kind, Source, identify
 from vhlo_tools.releases.confirming import process_of, specified_version
 from vhlo_tools.releases.environments import PackageRelease
 
 
-def artifact_of_text(release: str, text: bytes, name: str) -> Artifact:
+def read_in_time(program: object, release: str | None, name: str | None = None) -> Source:
+    """Identify a program; MLIR text becomes the artifact that ``release`` writes of it, if one is given."""
+    source = identify(program, name)
+    if release is None or source.kind is not Kind.MLIR_TEXT or source.data is None:
+        return source
+    return identify(_written_by(release, bytes(source.data), source.name or "the text"), source.name)
+
+
+def _written_by(release: str, text: bytes, name: str) -> bytes:
     """Let a release, such as ``jaxlib==0.4.20``, write MLIR text for its own version.
 
     What it writes is not trusted: the text may have taken the release over.
@@ -23,4 +31,4 @@ def artifact_of_text(release: str, text: bytes, name: str) -> Artifact:
     answer = process.write([text], str(version), "text")
     if not answer.succeeded or len(answer.parts) != 1:
         raise InvalidProgramError(f"{release} does not read {name}: {answer.words or 'it wrote nothing'}")
-    return Artifact(answer.parts[0], name=name)
+    return bytes(answer.parts[0])

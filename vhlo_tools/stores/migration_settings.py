@@ -45,6 +45,7 @@ class MigrationSettings:
     allow_signature_change: bool = False  # types of arguments and results
     #: real releases that must read a result before it is written, and programs at the target already
     confirm_with: tuple[str, ...] = ()
+    read_with: str | None = None  # the release that reads MLIR text
 
     def __post_init__(self) -> None:
         # The URL of a file is its path.

@@ -301,6 +301,7 @@ class Work:
             expand=settings.expand,
             allow_relaxed=settings.allow_relaxed,
             allow_signature_change=settings.allow_signature_change,
+            read_with=settings.read_with,
         )
         made = Making("migrate", str(settings.target), None, given, record.digest)
         return Manifest.of(join(chunks), made=made).encode()
