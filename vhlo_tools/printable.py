@@ -11,7 +11,8 @@ The rule of each format, for everything that comes from a file:
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 # What runners of CI take for a command anywhere in a line: `##[` (GitHub: ActionCommand.TryParse of actions/runner),
 # `##vso[` (Azure Pipelines), `##teamcity[`, `section_start:1:` (GitLab: logs_section_prefix_regex of Gitlab::Regex).
@@ -56,6 +57,18 @@ def json_text(value: object, *, indent: int | None = None) -> str:
     import json
 
     return _without_commands(json.dumps(value, indent=indent, default=str, allow_nan=False), "\\u{:04x}")
+
+
+#: The version of all that commands print as JSON: it rises where a key is taken away, or changes its meaning.
+SCHEMA_VERSION: Final = 1
+
+
+def json_record(values: Mapping[str, object]) -> dict[str, Any]:
+    """Return what a command prints as a JSON document, or as a line of JSON, with the version that it has."""
+    # Imported here because most output is text.
+    from importlib.metadata import version
+
+    return {"schema_version": SCHEMA_VERSION, "tool_version": version("vhlo-tools"), **values}
 
 
 def mlir_text(text: str) -> str:

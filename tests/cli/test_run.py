@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from support.corpus import EXAMPLES
+from support.json_records import body
 
 from vhlo_tools.cli.main import main
 
@@ -20,7 +20,9 @@ def test_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.save(x, np.array([1, 2, 3, 4], np.float32))
     np.savez(both, b2=np.ones(4, np.float32), a1=np.array([1, 2, 3, 4], np.float32))
     assert main(["run", SAXPY, "-i", "2", "-i", x, "-i", "[1, 1, 1, 1]", "--output-format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out) == [{"dtype": "float32", "shape": [4], "data": [3.0, 5.0, 7.0, 9.0]}]
+    assert body(capsys.readouterr().out)["outputs"] == [
+        {"dtype": "float32", "shape": [4], "data": [3.0, 5.0, 7.0, 9.0]}
+    ]
     assert main(["run", SAXPY, "-i", "2", "-i", both]) == 0
     assert capsys.readouterr().out == "result 0: float32[4]\n[3. 5. 7. 9.]\n"
     for output in ("out.npy", "out.npz"):
@@ -98,11 +100,11 @@ def test_types_that_numpy_does_not_know_survive_its_files(tmp_path: Path, capfd:
         out = str(tmp_path / name)
         assert main(["run", str(program), "-i", "[1.5, 2]", "-o", out]) == 0
         assert main(["run", str(program), "-i", out, "--format", "json"]) == 0
-        assert json.loads(capfd.readouterr().out)[0]["data"] == [1.5, 2.0]
+        assert body(capfd.readouterr().out)["outputs"][0]["data"] == [1.5, 2.0]
 
 
 def test_numbers_that_json_does_not_have(tmp_path: Path, capfd: Any) -> None:
     program = tmp_path / "f32.mlir"
     program.write_text("func.func @main(%a: tensor<3xf32>) -> tensor<3xf32> { return %a : tensor<3xf32> }")
     assert main(["run", str(program), "-i", "[NaN, Infinity, 1]", "--format", "json"]) == 0
-    assert json.loads(capfd.readouterr().out)[0]["data"] == ["nan", "inf", 1.0]
+    assert body(capfd.readouterr().out)["outputs"][0]["data"] == ["nan", "inf", 1.0]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from support.json_records import body
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main
@@ -51,7 +51,7 @@ def test_an_input_is_for_all_devices_or_for_one(capsys: pytest.CaptureFixture[st
     np.save(folder / "factor.npy", np.float32(10))
     inputs = ["-i", "[1, 2]", "-i", "0:3", "-i", "1:factor.npy"]
     assert main(["run", "scale.mlir", *inputs, "--partitions", "2", *HANDLER, "--format", "json"]) == 0
-    devices = json.loads(capsys.readouterr().out)
+    devices = body(capsys.readouterr().out)["outputs"]
     assert [[result["data"] for result in device] for device in devices] == [[[3, 6], [0]], [[10, 20], [1]]]
     assert main(["run", "scale.mlir", *inputs, "--partitions", "2", *HANDLER, "-o", "out.npz"]) == 0
     with np.load(folder / "out.npz") as results:
@@ -66,7 +66,7 @@ def test_a_token_is_printed_as_one(capsys: pytest.CaptureFixture[str], folder: P
     assert main(["run", "token.mlir", "-i", "null"]) == 0
     assert capsys.readouterr().out == "result 0: a token\n"
     assert main(["run", "token.mlir", "-i", "null", "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out) == [None]
+    assert body(capsys.readouterr().out)["outputs"] == [None]
 
 
 def test_values_of_several_devices_are_probed(folder: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.json_records import body
 from support.specs_folder import OURS, copy_of, edit
 
 from vhlo_tools.cli.main import main
@@ -102,12 +103,12 @@ def spec(*arguments: str) -> int:
 
 def as_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
     assert spec(*arguments, "--output-format", "json") == 0
-    return json.loads(capsys.readouterr().out)
+    return body(capsys.readouterr().out)
 
 
 @pytest.mark.whole_data("shows entries of newer versions")
 def test_list(capsys: pytest.CaptureFixture[str]) -> None:
-    entries = as_json(capsys, "list")
+    entries = as_json(capsys, "list")["entries"]
     assert {"kind": "op", "name": "all_reduce_v1", "min": "0.9.0", "max": "1.4.0"} in entries
     assert {"kind": "type", "name": "f4E2M1FN_v1", "min": "1.8.0", "max": None} in entries
     assert {"kind": "attribute", "name": "mesh_v1", "min": "1.16.0", "max": None} in entries
@@ -136,7 +137,7 @@ def test_show_an_op(capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("all_reduce", "all_reduce_v2", "vhlo.all_reduce_v1", "stablehlo.all_reduce"):
         assert spec("show", name) == 0
         assert capsys.readouterr().out == ALL_REDUCE
-    (op,) = as_json(capsys, "show", "all_reduce")
+    (op,) = as_json(capsys, "show", "all_reduce")["entries"]
     assert [(version["name"], version["max"]) for version in op["versions"]] == [
         ("all_reduce_v1", "1.4.0"),
         ("all_reduce_v2", None),
@@ -259,7 +260,7 @@ def test_against(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_another_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    names = {entry["name"] for entry in as_json(capsys, "list", "--specs", MY_OP)}
+    names = {entry["name"] for entry in as_json(capsys, "list", "--specs", MY_OP)["entries"]}
     assert {"my_op_v1", "my_op_v2", "my_op.1-2", "my_op_attr", "0.11.0"} <= names
     (change,) = as_json(capsys, "diff", "0.10.0", "0.11.0", "--specs", MY_OP)["changes"]
     assert (change["kind"], change["name"]) == ("op version", "my_op_v2")

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from support.corpus import EXAMPLES
+from support.json_records import body
 
 import vhlo_tools as vt
 from vhlo_tools.api import EquivalenceChecker, store_verification
@@ -128,7 +129,8 @@ def test_the_report(capsys: pytest.CaptureFixture[str]) -> None:
     same = ["--exclude", "[!befpt]*", "--exclude", "damaged*"]
     assert main([*command, *same, "-o", "report.jsonl", "--output-format", "jsonl"]) == 0
     assert "4 the same (2 by bytes, 2 by program; " in capsys.readouterr().err
-    files = [json.loads(line) for line in Path("report.jsonl").read_text().splitlines()]
+    *files, end = (body(line) for line in Path("report.jsonl").read_text().splitlines())
+    assert end == {"ok": True, "summary": end["summary"]}
     assert [each["path"] for each in files if each["ok"]] == [
         "bytes.mlirbc",
         "evaluate.jax_export",

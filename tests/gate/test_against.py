@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.gate_programs import GOOD, blocked, check, check_json, write
+from support.json_records import body
 
 import vhlo_tools as vt
 from vhlo_tools.gate import FORMATS, Change, Revision
@@ -272,7 +273,7 @@ def test_files_in_git_lfs(repository: Path, capsys: pytest.CaptureFixture[str]) 
     # A clone without the contents.
     write(repository / "large.mlir", pointer(new))
     (file,) = check_json(capsys, "large.mlir", "--target", "1.3.0")["files"]
-    assert file["error"] == "large.mlir is a pointer of Git LFS, and not what it points to: `git lfs pull` fetches it"
+    assert file["reason"] == "large.mlir is a pointer of Git LFS, and not what it points to: `git lfs pull` fetches it"
 
 
 def test_links(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -420,7 +421,7 @@ def test_programs_that_were_deleted_are_told(repository: Path, capsys: pytest.Ca
     report = check_json(capsys, *ASKED)
     assert (code, report["deleted"], report["summary"]["deleted"]) == (0, [left[0]], 1)
     lines = check(capsys, *ASKED, "--output-format", "jsonl")[1].splitlines()
-    assert json.loads(lines[0]) == {"type": "deleted", "file": left[0]}
+    assert body(lines[-1]) == {"deleted": [left[0]], "summary": report["summary"]}
     assert check_json(capsys, *ASKED, "--exclude", left[0])["deleted"] == []
     assert check_json(capsys, "m*.mlir", "--target", "1.3.0", "--against", "HEAD")["deleted"] == []
     assert check_json(capsys, "*.mlir*", "--target", "1.3.0", "--against", "HEAD")["deleted"] == [left[0]]

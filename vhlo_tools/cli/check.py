@@ -32,7 +32,7 @@ from vhlo_tools.gate import (
     render_statistics,
     wrapped,
 )
-from vhlo_tools.printable import printable
+from vhlo_tools.printable import json_text, printable
 from vhlo_tools.spec import Feature, explanation_of, known_explanations, known_features
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def check(
     if schema_of is not None:
         from vhlo_tools.gate import settings_schema
 
-        options.echo_json(settings_schema(project=schema_of == "pyproject.toml"))
+        click.echo(json_text(settings_schema(project=schema_of == "pyproject.toml"), indent=2))
         return 0
     if config is not None and isolated:
         raise click.UsageError("--config and --isolated exclude each other: give only one")

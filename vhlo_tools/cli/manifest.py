@@ -24,7 +24,7 @@ from vhlo_tools.cli import options
 from vhlo_tools.cli.display import echo
 from vhlo_tools.cli.helping import Group
 from vhlo_tools.errors import ManifestError, SignatureError
-from vhlo_tools.printable import printable
+from vhlo_tools.printable import json_text, printable
 
 
 @click.group(cls=Group)
@@ -55,7 +55,7 @@ def write(source: str, force: bool) -> None:
 def show(source: str) -> None:
     """Print the manifest of MODEL as JSON, without a comparison."""
     _refuse_stdin(source)
-    options.echo_json(json.loads(Manifest.load(find_manifest(source) or manifest_place(source)).encode()))
+    click.echo(json_text(json.loads(Manifest.load(find_manifest(source) or manifest_place(source)).encode()), indent=2))
 
 
 @manifest.command("verify")

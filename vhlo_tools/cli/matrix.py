@@ -16,7 +16,7 @@ from vhlo_tools.cli.display import Column, echo, plain_rows
 from vhlo_tools.cli.helping import command
 from vhlo_tools.cli.reports import check_report, encoded
 from vhlo_tools.cli.verify import drawing_options, loose_tolerance_options
-from vhlo_tools.printable import json_text, printable
+from vhlo_tools.printable import json_record, json_text, printable
 
 if TYPE_CHECKING:
     from vhlo_tools.files import Chunk
@@ -30,7 +30,7 @@ _MOST: Final = 20
 
 def json_lines(matrix: Matrix) -> Iterator[str]:
     """Yield lines of JSON that people can read: one for each cell."""
-    found = matrix.as_json()
+    found = json_record(matrix.as_json())
     cells = found.pop("cells")
     yield "{"
     for key, value in found.items():

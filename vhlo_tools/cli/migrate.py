@@ -15,7 +15,7 @@ from vhlo_tools.cli.helping import command
 from vhlo_tools.cli.reports import encoded, fields_of, json_lines, readable_path, readable_size
 from vhlo_tools.files import place, said_of_others, write_atomically
 from vhlo_tools.findings import finding_as_json, findings_lines
-from vhlo_tools.printable import json_text
+from vhlo_tools.printable import json_record, json_text
 from vhlo_tools.stores import (
     MIGRATION_TABLE,
     Migration,
@@ -50,19 +50,23 @@ def report_lines(
             if dry_run or not record.ok:
                 yield from _lines(record)
         yield total_line(summary, jobs)
-    elif output_format == "jsonl":
+        return
+    estimate = {"estimated_seconds": summary.seconds(jobs)} if dry_run else {}
+    end = {"ok": summary.ok, "summary": summary.as_json() | estimate}
+    if output_format == "jsonl":
         yield from map(record_line, records)
+        yield json_text(json_record(end))
     else:
-        estimate = {"estimated_seconds": summary.seconds(jobs)} if dry_run else {}
-        yield from json_lines(
-            map(record_line, records), lambda: {"summary": summary.as_json() | estimate}, {"ok": summary.ok}
-        )
+        yield from json_lines((json_text(_as_json(each)) for each in records), lambda: end)
 
 
 def record_line(record: MigrationRecord) -> str:
+    return json_text(json_record(_as_json(record)))
+
+
+def _as_json(record: MigrationRecord) -> dict[str, object]:
     findings = [finding_as_json(each) for each in record.findings]
-    values = {"path": record.path, "ok": record.ok, **fields_of(record), "findings": findings}
-    return json_text(values)
+    return {"path": record.path, "ok": record.ok, **fields_of(record), "findings": findings}
 
 
 def total_line(summary: MigrationSummary, jobs: int) -> str:
@@ -175,12 +179,14 @@ def migrate(
         if output_format == "parquet":
             chunks = parquet_chunks(MIGRATION_TABLE, migration.records(), {"target": str(settings.target)})
         else:
-            lines = report_lines(migration.records(), summary, output_format, workers.count, dry_run=dry_run)
+            # Where they were printed as they were known, the end is left.
+            records = () if live else migration.records()
+            lines = report_lines(records, summary, output_format, workers.count, dry_run=dry_run)
             chunks = encoded(lines)
         if report is not None:
             write_atomically(place(report), chunks, force=True)
             echo(f"vhlo: {total_line(summary, workers.count)}", err=True)
-        elif not live:
+        else:
             for line in lines:
                 echo(line)
     if summary.files["unreadable"]:

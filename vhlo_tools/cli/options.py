@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import date, datetime
 from functools import partial, reduce, wraps
@@ -30,7 +30,7 @@ from vhlo_tools.errors import (
 )
 from vhlo_tools.files import Buffer, Chunk, Kind, Url, is_saved_model, place, read_bytes, recognise, slices
 from vhlo_tools.findings import Finding, finding_as_json, findings_lines, group_findings
-from vhlo_tools.printable import json_text
+from vhlo_tools.printable import json_record, json_text
 
 if TYPE_CHECKING:
     from vhlo_tools.artifact import JaxContainer, Making, ManifestChoice
@@ -470,11 +470,11 @@ def _exists(found: Url | Path) -> bool:
     return stamp_of(found) is not None
 
 
-def echo_json(value: object) -> None:
-    click.echo(json_text(value, indent=2))
+def echo_json(values: Mapping[str, object]) -> None:
+    click.echo(json_text(json_record(values), indent=2))
 
 
-def show(output_format: str, value: object, lines: Iterable[str]) -> None:
+def show(output_format: str, value: Mapping[str, object], lines: Iterable[str]) -> None:
     """Print a value as JSON, or lines of text."""
     if output_format == "json":
         echo_json(value)

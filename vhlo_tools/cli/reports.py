@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from vhlo_tools.cli import options
-from vhlo_tools.printable import json_text, printable, printable_lines
+from vhlo_tools.printable import json_record, json_text, printable, printable_lines
 
 
 def check_report(output: str | None, output_format: str) -> bool:
@@ -39,7 +39,7 @@ def json_lines(
     # Nothing is printed where the first file cannot be found.
     last = next(files, None)
     yield "{"
-    for key, value in (before or {}).items():
+    for key, value in json_record(before or {}).items():
         yield f'"{key}": {json_text(value)},'
     yield '"files": ['
     for each in files:

@@ -144,7 +144,7 @@ def run(
         arrays = [each for each in results.values() if each is not None]
         options.write_output(output, [_packed(arrays, output)], force=force, binary=True)
     elif output_format == "json":
-        options.echo_json(_as_json(outputs))
+        options.echo_json({"outputs": _as_json(outputs)})
     else:
         for place, result in results.items():
             shown = "a token" if result is None else f"{result.dtype}{list(result.shape)}\n{result}"

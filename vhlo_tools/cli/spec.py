@@ -172,7 +172,7 @@ spec.add_command(probe)
 def list_entries(specs: Specification, kinds: tuple[str, ...], output_format: str) -> None:
     """List every entry with its kind, its name, and the first and last version that has it."""
     entries = [entry for entry in specs.entries() if not kinds or entry.kind in kinds]
-    options.show(output_format, [asdict(entry) for entry in entries], spec_text.entry_lines(entries))
+    options.show(output_format, {"entries": [asdict(entry) for entry in entries]}, spec_text.entry_lines(entries))
 
 
 @spec.command()
@@ -182,7 +182,7 @@ def list_entries(specs: Specification, kinds: tuple[str, ...], output_format: st
 def show(specs: Specification, name: str, output_format: str) -> None:
     """Show the version history of NAME: an op, a type, an attribute, an enum, a feature, a default or a version."""
     descriptions = describe(specs, name)
-    options.show(output_format, descriptions, ["\n\n".join(map(spec_text.description_text, descriptions))])
+    options.show(output_format, {"entries": descriptions}, ["\n\n".join(map(spec_text.description_text, descriptions))])
 
 
 @spec.command()

@@ -37,7 +37,7 @@ def targets(wanted: tuple[str, ...], as_of: date | None, provider: str | None, o
     else:
         rows = _versions()
     if output_format == "json":
-        options.echo_json(rows)
+        options.echo_json({"targets": rows})
     else:
         columns = [
             Column(key.replace("_", " "), whole=key not in ("brought", "meaning", "releases")) for key in rows[0]

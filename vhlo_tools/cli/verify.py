@@ -15,7 +15,7 @@ from vhlo_tools.cli.helping import OptionDecorator, command
 from vhlo_tools.cli.reports import encoded
 from vhlo_tools.cli.run import input_option, read_inputs
 from vhlo_tools.cli.verify_stores import are_stores, verify_stores
-from vhlo_tools.printable import json_text
+from vhlo_tools.printable import json_record, json_text
 
 if TYPE_CHECKING:
     from vhlo_tools.execution import EngineName
@@ -160,7 +160,7 @@ def verify(
     values = read_inputs(inputs) if inputs else None
     (before, name), (other, other_name) = (*read, (None, None))[:2]
     report = api.verify(before, other, values, drawing.seed, names=(name, other_name), **running)
-    said = json_text(_as_json(report), indent=2) if output_format == "json" else str(report)
+    said = json_text(json_record(_as_json(report)), indent=2) if output_format == "json" else str(report)
     if output is None:
         echo(said)
     else:

@@ -13,7 +13,7 @@ from vhlo_tools.cli import options
 from vhlo_tools.cli.display import Progress, echo, shown_progress
 from vhlo_tools.cli.reports import check_report, encoded, fields_of, json_lines, readable_path, readable_size
 from vhlo_tools.files import place, said_of_others
-from vhlo_tools.printable import json_text
+from vhlo_tools.printable import json_record, json_text
 from vhlo_tools.stores import VERIFICATION_TABLE, PairRecord, PairStatus, PairSummary, Workers, is_store, parquet_chunks
 
 # Output of ``vhlo verify`` about two stores: lines of text or of JSON about pairs
@@ -42,9 +42,10 @@ def report_lines(records: Iterable[PairRecord], summary: PairSummary, output_for
                     yield from _lines(record)
             yield total_line(summary)
         case "jsonl":
-            yield from map(_as_line, records)
+            yield from (json_text(json_record(_as_json(each))) for each in records)
+            yield json_text(json_record(_end(summary)))
         case _:
-            yield from json_lines(map(_as_line, records), lambda: {"ok": summary.ok, "summary": summary.as_json()})
+            yield from json_lines((json_text(_as_json(each)) for each in records), lambda: _end(summary))
 
 
 def total_line(summary: PairSummary) -> str:
@@ -66,8 +67,12 @@ def _lines(record: PairRecord) -> Iterator[str]:
         yield from (f"  {line}" for line in record.reason.splitlines())
 
 
-def _as_line(record: PairRecord) -> str:
-    return json_text({"path": record.path, "ok": record.ok, **fields_of(record)})
+def _as_json(record: PairRecord) -> dict[str, object]:
+    return {"path": record.path, "ok": record.ok, **fields_of(record)}
+
+
+def _end(summary: PairSummary) -> dict[str, object]:
+    return {"ok": summary.ok, "summary": summary.as_json()}
 
 
 def are_stores(before: str, after: str) -> bool:

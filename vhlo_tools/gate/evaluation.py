@@ -133,7 +133,11 @@ class Gate:
     def _answer(self, path: str, examination: Examination) -> Answer:
         if examination.error is not None:
             return Answer(path, error=examination.error)
-        return Answer(path, self._verdicts(examination, self.questions(path), path))
+        return self._answered(path, examination, self._verdicts(examination, self.questions(path), path))
+
+    @staticmethod
+    def _answered(path: str, examination: Examination, verdicts: tuple[Verdict, ...]) -> Answer:
+        return Answer(path, verdicts, kind=examination.kind, version=examination.version)
 
     def _examinations(
         self,
@@ -183,7 +187,8 @@ class Gate:
                 now, path = _with_manifest(now, change.path), change.path
                 if now.error is None and before is not None and before.error is None:
                     questions = self.questions(path)
-                    yield Answer(path, self._verdicts(now, questions, path, before, revision.spelling))
+                    verdicts = self._verdicts(now, questions, path, before, revision.spelling)
+                    yield self._answered(path, now, verdicts)
                 else:
                     yield self._answer(path, now)
             # Let it end, and so write its cache.

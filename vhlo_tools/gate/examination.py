@@ -15,8 +15,10 @@ from vhlo_tools.errors import SettingsError, VhloToolsError
 from vhlo_tools.files import (
     Buffer,
     FileRange,
+    Kind,
     Source,
     digest_of,
+    identify,
     is_saved_model,
     is_url,
     open_regular,
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from vhlo_tools.findings import Finding
     from vhlo_tools.gate.report_model import Question
     from vhlo_tools.program import ProgramSource
+    from vhlo_tools.version import Version
 
 # Reading of settings files: search from a folder upwards, parsing, and validation
 
@@ -209,6 +212,8 @@ class Examination:
     findings: tuple[tuple[Finding, ...], ...] = ()  # on each question
     facts: ProgramFacts | None = None
     functions: int | None = None  # their number; None without findings, and if no artifact
+    kind: str | None = None  # of the file; None if it is not known
+    version: Version | None = None  # of the artifact in it; None if it has none
     error: str | None = None  # the reason why the program could not be examined
     #: SHA-256 as in ``digests.py``; None if unread, a large object behind a URL, or not asked for
     digest: bytes | None = None
@@ -270,8 +275,9 @@ class Examiner:
     def examine(
         self, program: ProgramSource, questions: Sequence[Question], *, name: str | None = None, facts: bool = False
     ) -> Examination:
+        source = identify(program, name)
         checked = api.prepare_check(
-            program,
+            source,
             allow_other_dialects=self.allow_other_dialects,
             legalize=self.legalize,
             expand=self.expand,
@@ -288,7 +294,10 @@ class Examiner:
             from vhlo_tools.artifact import functions_in
 
             number = sum(1 for _ in functions_in(checked.artifact.file, bodies=False))
-        return Examination(findings, facts_of(checked) if facts else None, number)
+        kind = None if source.kind is None else str(source.kind)
+        has_artifact = checked.artifact is not None and source.kind in (Kind.PORTABLE_ARTIFACT, Kind.JAX_EXPORT)
+        version = checked.artifact.version if checked.artifact is not None and has_artifact else None
+        return Examination(findings, facts_of(checked) if facts else None, number, kind, version)
 
     def _found(self, checked: api.Checked, question: Question) -> list[Finding]:
         target, version = question.target, question.target.version

@@ -118,6 +118,8 @@ class _Kept:
     findings: tuple[tuple[Finding, ...], ...]
     facts: ProgramFacts | None
     functions: int | None
+    kind: str | None
+    version: Version | None
 
 
 def _from_version(value: Any) -> str:
@@ -172,7 +174,7 @@ class FindingsCache:
             else:
                 if entry.day + _STAMPED < self._today:
                     self._add(key, entry.value)
-                return Examination(kept.findings, kept.facts, kept.functions, digest=digest)
+                return Examination(kept.findings, kept.facts, kept.functions, kept.kind, kept.version, digest=digest)
         return None
 
     def put(self, context: bytes, name: str, examination: Examination) -> bool:
@@ -183,7 +185,8 @@ class FindingsCache:
         if examination.error is not None or examination.digest is None:
             return False
         named = _says(examination, name)
-        value = _ENCODER.encode(_Kept(examination.findings, examination.facts, examination.functions))
+        found = examination
+        value = _ENCODER.encode(_Kept(found.findings, found.facts, found.functions, found.kind, found.version))
         self._add(_key(context, examination.digest, name if named else None), value)
         return not named
 

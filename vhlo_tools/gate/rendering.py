@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Final
 
 from vhlo_tools.gate.report_model import Answer, Scope, Summary
-from vhlo_tools.printable import json_text, printable
+from vhlo_tools.printable import json_record, json_text, printable
 
 # The module and the renderer of each format.
 _RENDERERS: Final = {
@@ -41,7 +41,7 @@ def render_statistics(output_format: str, scope: Scope, answers: Iterable[Answer
         summary.add(answer)
     rows = summary.statistics()
     if output_format == "json":
-        yield f"{json_text(rows, indent=2)}\n"
+        yield f"{json_text(json_record({'statistics': rows}), indent=2)}\n"
         return
     # Imported here because few reports are statistics.
     import shutil

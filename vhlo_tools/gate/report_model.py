@@ -14,11 +14,12 @@ from urllib.parse import quote
 
 from vhlo_tools.files import is_url, said_of_others
 from vhlo_tools.findings import Finding, finding_as_json
-from vhlo_tools.printable import json_text
+from vhlo_tools.printable import json_record, json_text
 from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
     from vhlo_tools.compat import Target
+    from vhlo_tools.version import Version
 
 # Data of a report: questions, and the answers of each program
 
@@ -79,11 +80,15 @@ class Answer:
         path: The path of the file, relative to the working directory; ``-`` is stdin.
         verdicts: The verdict on each question.
         error: The reason why the program could not be evaluated, if so.
+        kind: The kind of its file, if it could be.
+        version: The version of the artifact in it, if it has one.
     """
 
     path: str
     verdicts: tuple[Verdict, ...] = ()
     error: str | None = None
+    kind: str | None = None
+    version: Version | None = None
 
     @property
     def ok(self) -> bool:
@@ -230,54 +235,38 @@ class Summary:
         return f"checked {number} program{'' if number == 1 else 's'}: {said or 'no errors'}"
 
 
-# Findings as JSON objects: all in one document, or one per line
+# Answers as JSON records: all in one document, or one per line
 
 
 def json_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
     summary = Summary()
-    files = [_file(answer, scope.knows) for answer in summary.counting(answers)]
-    deleted = {} if scope.against is None else {"deleted": list(scope.deleted)}
-    document = {"files": files, **deleted, "summary": summary.as_json() | _left_out(scope)}
-    yield f"{json_text(document, indent=2)}\n"
+    files = [_record(answer, scope.knows) for answer in summary.counting(answers)]
+    yield f"{json_text(json_record({'files': files, **_end(scope, summary)}), indent=2)}\n"
 
 
 def json_lines(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
-    """Yield a flat object for each new finding, for each file that could not be evaluated, and a summary."""
+    """Yield the record of each program, and what a document has beside them."""
     summary = Summary()
     for answer in summary.counting(answers):
-        if answer.error is not None:
-            yield _line(type="error", file=answer.path, message=answer.error)
-        for verdict, finding in answer.findings:
-            place = finding.location
-            source = {"source": place.file, "line": place.line, "column": place.column} if place else {}
-            yield _line(
-                type="finding",
-                file=answer.path,
-                question=str(verdict.question),
-                **{"source": None, "line": None, "column": None, **source},
-                **{key: value for key, value in finding_as_json(finding).items() if key != "location"},
-            )
-    for path in scope.deleted:
-        yield _line(type="deleted", file=path)
-    yield _line(type="summary", **summary.as_json(), **_left_out(scope))
+        yield f"{json_text(json_record(_record(answer, scope.knows)))}\n"
+    yield f"{json_text(json_record(_end(scope, summary)))}\n"
 
 
-def _left_out(scope: Scope) -> dict[str, Any]:
-    found: dict[str, Any] = {"unrecognised": scope.others()}
-    if scope.against is not None:
-        found |= {"against": scope.against, "unchanged": scope.unchanged, "deleted": len(scope.deleted)}
-    return found
+def _end(scope: Scope, summary: Summary) -> dict[str, Any]:
+    counts: dict[str, Any] = summary.as_json() | {"unrecognised": scope.others()}
+    if scope.against is None:
+        return {"summary": counts}
+    counts |= {"against": scope.against, "unchanged": scope.unchanged, "deleted": len(scope.deleted)}
+    return {"deleted": list(scope.deleted), "summary": counts}
 
 
-def _line(**values: Any) -> str:
-    return f"{json_text(values)}\n"
-
-
-def _file(answer: Answer, with_baseline: bool) -> dict[str, Any]:
+def _record(answer: Answer, with_baseline: bool) -> dict[str, Any]:
     return {
         "path": answer.path,
         "ok": answer.ok,
-        **({"error": answer.error} if answer.error is not None else {}),
+        "kind": answer.kind,
+        "version": answer.version,
+        "reason": answer.error,
         "findings": [
             finding_as_json(finding) | ({"baseline": state} if with_baseline else {})
             for verdict in answer.verdicts
