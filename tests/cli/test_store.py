@@ -131,7 +131,7 @@ def test_what_cannot_be_read_is_told(tmp_path: Path, capsys: pytest.CaptureFixtu
     code, report = status(tmp_path, capsys, "-j", "2")
     assert code == 2
     assert report["files"][0]["status"] == "unreadable"
-    assert report["files"][0]["error"]
+    assert report["files"][0]["reason"]
     assert main(["store", "status", str(tmp_path / "missing"), "--output-format", "json"]) == 2
     assert capsys.readouterr().out == ""
     assert main(["store", "status", str(tmp_path), "--horizon", "soon"]) == 2

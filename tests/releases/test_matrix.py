@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from support.corpus import EXAMPLES, FEATURES, ROOT
 from support.endless_programs import LOOP
+from support.json_records import schema_problems
 from support.vhlo_process import vhlo_process as run_vhlo
 
 import vhlo_tools as vt
@@ -140,6 +141,7 @@ def test_the_command(tmp_path: Path) -> None:
     done = vhlo(*arguments, "--no-run", "--target", "1.0.0", "--output-format", "json", "-o", report)
     assert done.returncode == 1  # `tan` cannot be written for 1.0.0, though the producer has it
     found = json.loads(report.read_text())
+    assert schema_problems("matrix", found) == []
     assert {(each["program"], each["outcome"]) for each in found["cells"]} == {
         (str(EXAMPLES / "saxpy.mlir"), "read"),
         (str(FEATURES / "tan.mlir"), "unwritten"),

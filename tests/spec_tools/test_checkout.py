@@ -17,6 +17,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from support.json_records import schema_problems
 from support.specs_folder import OURS, edit
 
 from vhlo_tools.cli.main import main
@@ -454,6 +455,7 @@ def test_command(specs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "  + fibre_v1 (0.12.0 to current): only there [stablehlo/dialect/VhloOps.td:" in said
     assert main(["spec", "import", str(FORK), "--specs", str(specs), "--format", "json"]) == 1
     report = json.loads(capsys.readouterr().out)
+    assert schema_problems("spec import", report) == []
     assert len(report["differences"]) == 14
     assert (report["version"], report["specification"], report["unread"]) == ("0.12.0", "0.10.0", [])
     assert main(["spec", "import", str(FORK), "--specs", str(specs), "--write"]) == 1

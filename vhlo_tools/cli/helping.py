@@ -137,6 +137,32 @@ _HELP_ALL: Final = click.Option(
 )
 
 
+def _show_schema(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        # Imported here because few ask for it.
+        from vhlo_tools.cli.schemas import output_schema
+        from vhlo_tools.printable import json_text
+
+        click.echo(json_text(output_schema(" ".join(ctx.command_path.split()[1:])), indent=2))
+        ctx.exit()
+
+
+#: Every command that prints JSON takes it; the long help lists it.
+_JSON_SCHEMA: Final = click.Option(
+    ["--json-schema"],
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_show_schema,
+    help="Show the JSON schema of what --output-format json prints, and exit.",
+)
+
+
+def prints_json(command: click.Command) -> bool:
+    choices = [each.type for each in command.params if each.name == "output_format"]
+    return any(isinstance(each, click.Choice) and "json" in each.choices for each in choices)
+
+
 def _help_of(ctx: click.Context) -> Help:
     return HELP[" ".join(ctx.command_path.split()[1:])]
 
@@ -151,14 +177,15 @@ class Command(click.Command):
     """A command whose help fits a screen, and ends with an example."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return its parameters, with that of the long help."""
-        return [*super().get_params(ctx), _HELP_ALL]
+        """Return its parameters, with those that commands share."""
+        return [*super().get_params(ctx), *([_JSON_SCHEMA] if prints_json(self) else []), _HELP_ALL]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         usual = [] if ctx.meta.get(_ALL) else _help_of(ctx).usual.split()
         options = [each for each in super().get_params(ctx) if isinstance(each, click.Option)]
         shown = [each for each in options if not usual or each.name in usual or each.name == "help"]
-        records = [each.get_help_record(ctx) for each in [*shown, *([_HELP_ALL] if usual else [])]]
+        shared = [_HELP_ALL] if usual else [_JSON_SCHEMA] if ctx.meta.get(_ALL) and prints_json(self) else []
+        records = [each.get_help_record(ctx) for each in [*shown, *shared]]
         with formatter.section("Usual options" if usual else "Options"):
             formatter.write_dl([record for record in records if record is not None])
 

@@ -194,12 +194,15 @@ def _json(judged: Iterator[FileStatus], end: date, counts: Counter[str]) -> Iter
 
 
 def _as_json(seen: StoreFile, state: str, leaves: tuple[WindowName, date] | None) -> dict[str, Any]:
+    fields = fields_of(seen)
     return {
         "path": seen.path,
+        "ok": state not in ("left", "leaves", "unreadable"),
         "status": state,
+        "reason": fields.pop("error"),
         "leaves": leaves and leaves[1],
         "window": leaves and leaves[0],
-        **fields_of(seen),
+        **fields,
         "windows": dict(seen.windows),
         "readers": list(map(fields_of, seen.readers)),
     }

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.corpus import EXAMPLES, FEATURES
+from support.json_records import schema_problems
 from support.page_data import contents_of
 
 import vhlo_tools as vt
@@ -120,6 +121,7 @@ def test_reports_of_both_commands(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert any(line.endswith("store/new.mlirbc") for line in said)
     assert main(["store", "report", str(tmp_path / "moved.parquet"), "--output-format", "json"]) == 0
     report = json.loads(capsys.readouterr().out)
+    assert schema_problems("store report", report) == []
     assert report["files"] == {"moved": 1, "blocked": 1, "unreadable": 1}
     assert report["features"] == {"tan": {"files": 1, "count": 1}}
     assert report["seconds"]["files"] == 1
