@@ -9,7 +9,16 @@ from typing import Any, Final
 from lifelines import Life, Row, drawing
 from pages import Page, code, codes, slug, table
 
-from vhlo_tools.spec import Expansion, Feature, Op, Specification, known_confirmations, known_promises, known_releases
+from vhlo_tools.spec import (
+    Expansion,
+    Feature,
+    Op,
+    Specification,
+    known_confirmations,
+    known_explanations,
+    known_promises,
+    known_releases,
+)
 from vhlo_tools.spec_tools import describe, diff
 from vhlo_tools.version import Version
 
@@ -200,6 +209,11 @@ def _features(specs: Specification) -> Iterator[str]:
     yield from table(["feature", "since", "kind", "what it is", "expansions"], rows)
     for feature in specs.features:
         yield from _feature(specs, feature)
+    yield "## Other findings\n"
+    yield "What is found of a program or a file, whatever the version.\n"
+    for each in known_explanations():
+        yield f"### {each.id}\n"
+        yield f"{_plain(each.text)} (by default: {each.level})\n"
 
 
 def _feature(specs: Specification, feature: Feature) -> Iterator[str]:

@@ -141,6 +141,7 @@ EXPORTS: Final = {
         "vhlo_tools.gate.rendering": "FORMATS Renderer render render_statistics",
         "vhlo_tools.gate.report_model": "Answer Identity Question Scope Summary Verdict fingerprints identity_of is_refused path_from",
         "vhlo_tools.gate.revision": "Change Changes Revision changes_since",
+        "vhlo_tools.gate.sarif": "page_of",
         "vhlo_tools.gate.settings": "COMMAND_LINE KINDS LEVELS LevelSetting Levels Override Settings key_of",
         "vhlo_tools.gate.store_check": "check_store",
         "vhlo_tools.gate.text_report": "finding_lines verdict_lines wrapped",

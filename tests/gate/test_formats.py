@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 from hashlib import sha256
@@ -14,12 +15,14 @@ import pytest
 from junitparser import JUnitXml
 from sarif_kit.validate import validation_errors
 from sarif_pydantic import Sarif
+from support.corpus import ROOT
 from support.gate_programs import GOOD, blocked, check, write
 from support.json_records import body
 
 import vhlo_tools as vt
 from vhlo_tools.findings import Finding, SourceLocation
-from vhlo_tools.gate import FORMATS
+from vhlo_tools.gate import FORMATS, page_of
+from vhlo_tools.spec import known_explanations, known_features
 
 # Names that a format must escape, and a control character that XML has no form for.
 STRANGE = "a b%,:é\x01.mlir"
@@ -96,6 +99,25 @@ def test_sarif(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     prints = [each["partialFingerprints"]["vhloFinding/v1"] for each in found(run)]
     assert len(set(prints)) == 3
     assert prints[1].removesuffix(":1") == prints[2].removesuffix(":2")
+
+
+def test_sarif_names_the_page_of_a_feature_where_the_site_is_known(
+    store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "helpUri" not in report(capsys, "sarif")
+    monkeypatch.setenv("VHLO_TOOLS_SITE", "javascript:x")
+    assert "helpUri" not in report(capsys, "sarif")
+    monkeypatch.setenv("VHLO_TOOLS_SITE", "https://docs.example.org/vhlo/")
+    (rule,) = (each for each in read_sarif(report(capsys, "sarif"))["tool"]["driver"]["rules"] if each["id"] == "tan")
+    assert rule["helpUri"] == "https://docs.example.org/vhlo/specification/features.html#tan"
+    assert f"page: {rule['helpUri']}" in check(capsys, "--explain", "tan")[1]
+
+
+def test_the_page_of_every_finding_is_on_the_site(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "site")
+    slug = importlib.import_module("pages").slug
+    for each in (*known_features(), *known_explanations()):
+        assert page_of(each.id) == f"specification/features.html#{slug(each.id)}"
 
 
 def test_sarif_names_files_as_uris(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -206,6 +228,36 @@ def test_json(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert by_path["blocked.mlir"]["targets"] == [
         {"target": "1.3.0", "version": "1.3.0", "ok": False, "known": 0, "allowed": 0}
     ]
+
+
+def test_concise(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = report(capsys, "concise").splitlines()
+    assert [line.partition(" stablehlo")[0] for line in lines[:3]] == [
+        "a b,%:.py:5:3: tan",
+        "src/model.py:10:3: tan",
+        "src/model.py:20:3: tan",
+    ]
+    assert lines[1].endswith(" needs StableHLO 1.4.0: the op tan (blocked.mlir for 1.3.0)")
+    assert lines[3].startswith("broken.mlir: unreadable broken.mlir is ")
+
+
+def test_many_programs_with_the_same_findings_are_one_report(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(12):
+        write(store / f"alike{number}.mlir", blocked(number + 1, 40, file="src/model.py"))
+        write(store / f"torn{number}.mlirbc", "garbage")
+    lines = report(capsys, "text", "--exclude", "b*.mlir", "--exclude", STRANGE).splitlines()
+    assert lines[:2] == ["good.mlir: ok for 1.3.0", "12 programs: 1 error for 1.3.0"]
+    assert lines.count("12 programs: cannot be checked") == 1
+    said = " ".join(" ".join(lines).split())
+    for name in ("alike", "torn"):
+        assert all(f"{name}{number}.mlir" in said for number in range(12))
+    # Each place once, and no more than are shown for one program.
+    assert "src/model.py:40:3 in @main, 12 times" in said
+    assert "and 3 places more" in said
+    assert said.endswith("checked 25 programs: 12 cannot be checked, 12 have errors")
+    assert "programs: 1 error" not in report(
+        capsys, "text", "--exclude", "alike??.mlir", "--exclude", "alike[3-9].mlir"
+    )
 
 
 def test_gitlab(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -349,7 +401,7 @@ def test_a_report_of_nothing(output_format: str, store: Path, capsys: pytest.Cap
         assert JUnitXml.fromstring(out.encode()).tests == 0
     elif output_format == "text":
         assert out == "checked 0 programs: no errors\n"
-    elif output_format == "github":
+    elif output_format in ("github", "concise"):
         assert out == ""
     else:
         nothing = {"programs": 0, "ok": 0, "unreadable": 0, "blocked": 0, "warned": 0, "unrecognised": 0}
@@ -379,7 +431,7 @@ def test_a_finding_with_a_file_but_no_line_and_no_rule_is_a_result(store: Path) 
     assert "region" not in run["results"][0]["locations"][0]["physicalLocation"]
 
 
-@pytest.mark.parametrize("output_format", ["text", "jsonl", "github"])
+@pytest.mark.parametrize("output_format", ["text", "concise", "jsonl", "github"])
 def test_a_program_is_reported_before_the_next_is_judged(
     output_format: str, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

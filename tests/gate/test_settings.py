@@ -99,7 +99,7 @@ readable-by = []
         ("as-of = 2026-01-31T10:00:00", "as-of: expected a day"),
         (
             "output-format = 'sarf'",
-            "expected one of text, json, jsonl, github, gitlab, sarif, junit, found 'sarf': did you",
+            "expected one of text, concise, json, jsonl, github, gitlab, sarif, junit, found 'sarf': did you",
         ),
         ("[levels]\ntanh = 'deny'", "levels.tanh: 'tanh' is not a feature"),
         ("[levels]\ntan = 'forbid'", "levels.tan: expected one of deny, warn, allow, found 'forbid'"),

@@ -26,6 +26,7 @@ from vhlo_tools.gate import (
     KeyPlace,
     Summary,
     load_settings,
+    page_of,
     read_levels,
     read_patterns,
     render,
@@ -409,12 +410,17 @@ def _explain(name: str, output_format: str) -> None:
         raise click.UsageError(f"{name!r} is not a feature: {hint}")
     if explanation is not None:
         # Findings of an id that is not a feature of a version.
-        lines = [f"{name} ({explanation.level})", *wrapped(explanation.text, "  ")]
-        options.show(output_format, {**asdict(explanation), "id": name}, lines)
+        lines = [f"{name} ({explanation.level})", *wrapped(explanation.text, "  "), *_page_lines(name)]
+        options.show(output_format, {**asdict(explanation), "id": name, "page": page_of(name)}, lines)
     else:
         feature = features[name]
-        as_json = {**asdict(feature), "introduced": str(feature.introduced)}
-        options.show(output_format, as_json, feature_lines(feature))
+        as_json = {**asdict(feature), "introduced": str(feature.introduced), "page": page_of(name)}
+        options.show(output_format, as_json, [*feature_lines(feature), *_page_lines(name)])
+
+
+def _page_lines(name: str) -> list[str]:
+    page = page_of(name)
+    return wrapped(f"page: {page}" if page.startswith("http") else f"page: {page} of the site", "  ")
 
 
 def feature_lines(feature: Feature) -> Iterator[str]:

@@ -140,6 +140,7 @@ class ExplanationReport(Head):
     read_since: NotRequired[str | None]
     inexpressible: NotRequired[str | None]
     unasked: NotRequired[str | None]
+    page: Annotated[str, said("Its page: an address if that of the site is known, or a path there.")]
 
 
 class Section(TypedDict):

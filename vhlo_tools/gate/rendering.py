@@ -12,6 +12,7 @@ from vhlo_tools.printable import json_record, json_text, printable
 # The module and the renderer of each format.
 _RENDERERS: Final = {
     "text": ("text_report", "text_report"),
+    "concise": ("text_report", "concise_report"),
     "json": ("report_model", "json_report"),
     "jsonl": ("report_model", "json_lines"),
     "github": ("formats", "github_report"),
@@ -26,7 +27,7 @@ Renderer = Callable[[str, Scope, Iterable[Answer]], Iterator[str]]
 
 
 def render(output_format: str, scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
-    """``text``, ``jsonl`` and ``github`` report each program as soon as it is evaluated; others are one chunk."""
+    """``json``, ``gitlab``, ``sarif`` and ``junit`` are one chunk; others report each program once it is evaluated."""
     module, name = _RENDERERS[output_format]
     renderer: Callable[[Scope, Iterable[Answer]], Iterator[str]] = getattr(
         import_module(f"vhlo_tools.gate.{module}"), name

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from io import StringIO
 from itertools import chain
 from typing import Final
 
 from vhlo_tools.findings import SHOWN_PLACES, Finding, group_findings
-from vhlo_tools.gate.report_model import STATES, Answer, Scope, State, Summary, Verdict
+from vhlo_tools.gate.report_model import STATES, Answer, Scope, State, Summary, Verdict, source_path
 from vhlo_tools.printable import printable, printable_lines
 
 #: The width of a report that no terminal shows, unless the variable COLUMNS says another.
@@ -21,6 +22,9 @@ _NARROWEST: Final = 40
 _LEVEL: Final = re.compile(r"^  (error|warning|note)(?=:)|(?<=: )\d+ (error|warning|note)s?|(?<=: )cannot be checked$")
 #: Red, yellow and cyan: parameters of Select Graphic Rendition (ECMA-48, section 8.3.117).
 _COLOURS: Final = {"error": 31, "warning": 33, "note": 36}
+
+#: From so many programs on, those of which the same is said are reported together.
+_ALIKE: Final = 4
 
 #: Findings of a program: what matters most comes last.
 _LEVELS: Final = ("note", "warning", "error")
@@ -36,6 +40,22 @@ def text_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
         # Escape sequences of a file are no longer any here.
         shown = printable_lines(line)
         yield f"{_coloured(shown) if scope.colour else shown}\n"
+
+
+def concise_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
+    """Yield a line for each finding, as compilers have it: ``path:line:column: feature message``."""
+    for answer in answers:
+        if answer.error is not None:
+            yield f"{printable(answer.path)}: unreadable {printable(answer.error)}\n"
+        lines = (_concise(answer.path, verdict, finding) for verdict, finding in answer.findings)
+        yield from dict.fromkeys(lines)
+
+
+def _concise(program: str, verdict: Verdict, finding: Finding) -> str:
+    place, path = finding.location, source_path(program, finding)
+    at = f":{place.line}:{place.column}" if place and place.line else ""
+    of = "" if path == program else f"{program} "
+    return f"{printable(f'{path}{at}: {finding.feature} {finding.message} ({of}for {verdict.question})')}\n"
 
 
 def _coloured(line: str) -> str:
@@ -70,26 +90,45 @@ def finding_lines(path: str, question: object, findings: Sequence[Finding], said
     yield from _groups(findings)
 
 
-def _ordered(answers: Iterable[Answer]) -> Iterator[Answer]:
-    """Yield programs without warnings and errors at once, and the others after them."""
-    held: dict[State, list[Answer]] = {state: [] for state in STATES}
+def _ordered(answers: Iterable[Answer]) -> Iterator[list[Answer]]:
+    """Yield programs without warnings and errors at once, then the others, with those of which the same is said."""
+    held: dict[State, dict[object, list[Answer]]] = {state: {} for state in STATES}
     for answer in answers:
         if answer.state == "ok":
-            yield answer
+            yield [answer]
         else:
-            held[answer.state].append(answer)
-    for kept in held.values():
-        yield from kept
+            held[answer.state].setdefault(_said_of(answer), []).append(answer)
+    for alike in (each for kept in held.values() for each in kept.values()):
+        yield from [alike] if len(alike) >= _ALIKE else ([each] for each in alike)
+
+
+def _said_of(answer: Answer) -> object:
+    """Return what is said of a program, without its name and the places in it."""
+    error = answer.error and answer.error.replace(answer.path, "")
+    return error, tuple(
+        (
+            verdict.question,
+            frozenset((each.level, each.feature, each.introduced, each.message, each.remedy) for each in verdict.new),
+            *(len(group_findings(each)) for each in (verdict.known, verdict.allowed)),
+        )
+        for verdict in answer.verdicts
+    )
 
 
 def _reasons(answers: Iterable[Answer], *, brief: bool) -> Iterator[str]:
-    for answer in _ordered(answers):
-        if answer.error is not None:
-            yield f"{answer.path}: cannot be checked"
-            yield from wrapped(answer.error, "  ")
-        for verdict in answer.verdicts:
+    for alike in _ordered(answers):
+        first, *others = alike
+        name = f"{len(alike)} programs" if others else first.path
+        if first.error is not None:
+            yield f"{name}: cannot be checked"
+            yield from wrapped(first.error, "  ")
+        for verdicts in zip(*(each.verdicts for each in alike), strict=True):
+            verdict = verdicts[0]
             if not brief or any((verdict.new, verdict.known, verdict.allowed)):
-                yield from verdict_lines(answer.path, verdict)
+                merged = tuple(finding for each in verdicts for finding in each.new) if others else verdict.new
+                yield from verdict_lines(name, replace(verdict, new=merged))
+        if others:
+            yield from wrapped(f"in {', '.join(each.path for each in alike)}", "  ", "    ")
 
 
 def _table(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
