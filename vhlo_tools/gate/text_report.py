@@ -46,7 +46,7 @@ def concise_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
     """Yield a line for each finding, as compilers have it: ``path:line:column: feature message``."""
     for answer in answers:
         if answer.error is not None:
-            yield f"{printable(answer.path)}: unreadable {printable(answer.error)}\n"
+            yield _one_line(f"{answer.path}: unreadable {answer.error}")
         lines = (_concise(answer.path, verdict, finding) for verdict, finding in answer.findings)
         yield from dict.fromkeys(lines)
 
@@ -55,7 +55,11 @@ def _concise(program: str, verdict: Verdict, finding: Finding) -> str:
     place, path = finding.location, source_path(program, finding)
     at = f":{place.line}:{place.column}" if place and place.line else ""
     of = "" if path == program else f"{program} "
-    return f"{printable(f'{path}{at}: {finding.feature} {finding.message} ({of}for {verdict.question})')}\n"
+    return _one_line(f"{path}{at}: {finding.feature} {finding.message} ({of}for {verdict.question})")
+
+
+def _one_line(said: str) -> str:
+    return f"{printable_lines(printable(said))}\n"
 
 
 def _coloured(line: str) -> str:
