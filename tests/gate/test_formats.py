@@ -116,8 +116,8 @@ def test_sarif_names_the_page_of_a_feature_where_the_site_is_known(
 def test_the_page_of_every_finding_is_on_the_site(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOT / "site")
     slug = importlib.import_module("pages").slug
-    for each in (*known_features(), *known_explanations()):
-        assert page_of(each.id) == f"specification/features.html#{slug(each.id)}"
+    for name in [*(each.id for each in known_features()), *(each.id for each in known_explanations())]:
+        assert page_of(name) == f"specification/features.html#{slug(name)}"
 
 
 def test_sarif_names_files_as_uris(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
