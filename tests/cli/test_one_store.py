@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from junitparser import JUnitXml
 from support.store_of_kinds import Counts, fill
 
 from vhlo_tools.cli.main import main
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+from one_store import differs, rows  # noqa: E402
 
 #: Each kind of file four times.
 NUMBER = 80
@@ -22,42 +25,22 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Counts]:
     return folder, fill(folder, NUMBER)
 
 
-@pytest.fixture
-def said(store: tuple[Path, Counts], capsys: pytest.CaptureFixture[str]) -> Any:
-    def say(*command: str) -> str:
-        main([each if each != "STORE" else str(store[0]) for each in command])
-        return capsys.readouterr().out
-
-    return say
-
-
-CHECK = ("check", "STORE", "--target", "1.9.0", "--no-cache", "-j", "1")
+@pytest.mark.parametrize("what", [what for what, _ in rows("STORE")])
+def test_every_command_counts_the_same(what: str, store: tuple[Path, Counts]) -> None:
+    folder, written = store
+    found = dict(rows(str(folder)))[what]()
+    assert not differs(found, written), found
+    assert max(found) > 0
 
 
-def test_check(store: tuple[Path, Counts], said: Any) -> None:
-    good, broken, others = store[1]
-    summary = {"programs": good + broken, "ok": good, "unreadable": broken, "blocked": 0, "warned": 0}
-    summary["unrecognised"] = others
-    report = json.loads(said(*CHECK, "--output-format", "json"))
-    assert report["summary"] == summary
-    assert len(report["files"]) == good + broken
-    lines = [json.loads(line) for line in said(*CHECK, "--output-format", "jsonl").splitlines()]
-    assert [each["reason"] is None for each in lines[:-1]].count(False) == broken
-    assert lines[-1]["summary"] == summary
-    last = said(*CHECK).splitlines()[-1]
-    assert last == (
+def test_the_summary_of_a_check(store: tuple[Path, Counts], capsys: pytest.CaptureFixture[str]) -> None:
+    folder, (good, broken, others) = store
+    assert main(["check", str(folder), "--target", "1.9.0", "--no-cache"]) == 2
+    assert capsys.readouterr().out.splitlines()[-1] == (
         f"checked {good + broken} programs: {broken} cannot be checked; {others} other files are no programs"
     )
-    run = json.loads(said(*CHECK, "--output-format", "sarif"))["runs"][0]
-    assert len(run["artifacts"]) == good + broken
-    assert [each["ruleId"] for each in run["results"]] == ["unreadable"] * broken
-    cases = [case for suite in JUnitXml.fromstring(said(*CHECK, "--output-format", "junit").encode()) for case in suite]
-    assert len(cases) == good + broken
-    assert sum(case.name == "readable" for case in cases) == broken
-    for output_format, number in (("github", broken), ("gitlab", broken)):
-        text = said(*CHECK, "--output-format", output_format)
-        assert (len(json.loads(text)) if output_format == "gitlab" else len(text.splitlines())) == number
-    shown = json.loads(said(*CHECK, "--show-files", "--output-format", "json"))
+    assert main(["check", str(folder), "--target", "1.9.0", "--show-files", "--output-format", "json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
     assert (len(shown["files"]), len(shown["unrecognised"])) == (good + broken, others)
 
 
@@ -69,23 +52,3 @@ def test_what_is_no_program_may_fail_the_check(store: tuple[Path, Counts]) -> No
     others = ("README.md", "*.safetensors", "*.npy", "pointer", "empty")
     excluded = [each for name in others for each in ("--exclude", name)]
     assert main([*arguments, "--fail-on-unrecognised", *excluded]) == 0
-
-
-def test_store_status(store: tuple[Path, Counts], said: Any) -> None:
-    good, broken, others = store[1]
-    report = json.loads(said("store", "status", "STORE", "--output-format", "json"))
-    assert len(report["files"]) == good + broken
-    assert report["summary"]["unreadable"] == broken
-    assert report["summary"]["unrecognised"] == others
-    assert f"{broken} unreadable; {others} other files are no programs" in said("store", "status", "STORE")
-
-
-def test_migrate(store: tuple[Path, Counts], said: Any) -> None:
-    good, broken, others = store[1]
-    command = ("migrate", "STORE", "--target", "1.9.0", "--dry-run", "-j", "1")
-    report = json.loads(said(*command, "--output-format", "json"))
-    assert len(report["files"]) == good + broken
-    assert report["summary"]["files"]["unreadable"] == broken
-    assert report["summary"]["unrecognised"] == others
-    assert f"{broken} unreadable" in (last := said(*command).splitlines()[-1])
-    assert f"; {others} other files are no programs" in last
