@@ -13,7 +13,7 @@ from vhlo_tools.cli.main import main
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-from one_store import differs, rows  # noqa: E402
+from one_store import differs, rows
 
 #: Each kind of file four times.
 NUMBER = 80
