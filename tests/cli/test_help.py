@@ -29,7 +29,6 @@ ELSEWHERE = {
     "matrix": "asks the package index",
     "spec import": "needs a checkout: tests/spec_tools/test_checkout.py has one",
     "spec new-version": "writes into the specification: tests/cli/test_spec.py does",
-    "store report": "needs pyarrow: tests/frontends/scale has it",
 }
 
 #: The exit codes of commands whose answer about the examples is no.

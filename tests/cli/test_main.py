@@ -180,7 +180,7 @@ def test_a_closed_pipe_is_no_success(command: str, tmp_path: Path) -> None:
         ["check", "--target", "1.0.0"],
         ["run", "-i", "[1, 2]"],
         ["golden", "record", "suite", "-i", "[1, 2]"],
-        ["graph"],
+        ["report", "--format", "dot"],
     ],
     ids=lambda command: command[0],
 )

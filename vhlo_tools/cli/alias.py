@@ -1,4 +1,4 @@
-"""``vhlo alias``: shows, changes and checks which outputs of a program may overwrite which inputs."""
+"""``vhlo alias``: shows and changes which outputs of a program may overwrite which inputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from vhlo_tools.aliasing import (
     Form,
     ProgramAliases,
     Signature,
-    compare_aliases,
     format_index,
     parse_aliases,
     parse_donors,
@@ -34,8 +33,6 @@ from vhlo_tools.cli.helping import Group, OptionDecorator
 from vhlo_tools.cli.reports import fields_of
 from vhlo_tools.errors import AliasError, InvalidProgramError
 from vhlo_tools.files import JaxSignature, JaxValue, Kind, decode_jax_export, read_signature, recognise
-from vhlo_tools.findings import finding_as_json
-from vhlo_tools.gate import finding_lines
 
 # Output of ``vhlo alias``: the aliases of a program as JSON, and as tables
 
@@ -120,10 +117,10 @@ _NUMBER: Final = re.compile(r"\s*(\d+)\s*")
 
 @click.group(cls=Group)
 def alias() -> None:
-    """Show, change and check which outputs of a program may overwrite which inputs.
+    """Show and change which outputs of a program may overwrite which inputs.
 
-    `show` and `lint` accept any program; commands that change aliases accept artifacts and jax.export files, and edit
-    their bytes.
+    `show` accepts any program; commands that change aliases accept artifacts and jax.export files, and edit their
+    bytes. `vhlo check` finds mistakes in aliases.
     """
 
 
@@ -152,40 +149,6 @@ def show(source: str, calls: bool, provider: str | None, output_format: str) -> 
         return
     options.report_findings(unknown)
     show_aliases(program, signature)
-
-
-@alias.command()
-@options.input_argument("PROGRAM")
-@click.option(
-    "--against",
-    metavar="OTHER",
-    help="Also report which aliases and donors of this program are lost or changed, in any form.",
-)
-@options.provider_option
-@options.format_option
-def lint(source: str, against: str | None, provider: str | None, output_format: str) -> int:
-    """Report errors in the aliases of PROGRAM, which XLA refuses, and warnings about probable mistakes.
-
-    Exit code 0: no errors, and no alias or donor of OTHER is lost or changed; 1: errors, or a loss or change; 2: a file
-    that cannot be read, or an OTHER with another signature.
-    """
-    if source == against == options.STANDARD:
-        raise click.UsageError("only one of the programs can come from stdin")
-    artifact, _ = _opened(source, provider)
-    found, compared = artifact.alias_findings(), []
-    if against is not None:
-        other, _ = _opened(against, provider)
-        compared = compare_aliases(artifact.declared_aliases(), other.declared_aliases())
-    wrong = bool(compared) or any(each.level == "error" for each in found)
-    found += compared
-    if output_format == "json":
-        file = {"path": artifact.name, "ok": not wrong, "findings": list(map(finding_as_json, found))}
-        options.echo_json({"files": [file]})
-    else:
-        question = "XLA" if against is None else f"XLA, compared with {against}"
-        for line in finding_lines(artifact.name, question, found):
-            echo(line)
-    return int(wrong)
 
 
 @alias.command("set")

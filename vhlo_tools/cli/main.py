@@ -27,13 +27,11 @@ _MODULES = {"shims": "opt", "translate": "opt"}
 _GROUPS = {
     "One program": {
         "inspect": "Show the format and contents of a file.",
-        "report": "Write a page that shows a program or a store.",
+        "report": "Write a page or a picture of a program or a store.",
         "serialize": "Write a program as a portable artifact.",
         "deserialize": "Convert an artifact to a program.",
-        "graph": "Write the graph of a program as DOT, Mermaid or SVG.",
         "retarget": "Retarget an artifact to an older or newer version.",
-        "strip": "Remove the source locations of an artifact.",
-        "alias": "Show, change and check input-output aliases.",
+        "alias": "Show and change input-output aliases.",
         "constants": "List, extract and externalize constants.",
         "manifest": "Write, check and sign the manifests of artifacts.",
     },
@@ -82,7 +80,7 @@ class _Lazy(Group):
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        command = import_command(cmd_name)
+        command = import_command(cmd_name) or super().get_command(ctx, cmd_name)
         if command is None or _COMPLETING not in os.environ:
             return command
         # Imported here because only a shell asks for it.

@@ -58,7 +58,7 @@ def show(source: str) -> None:
     options.echo_json(json.loads(Manifest.load(find_manifest(source) or manifest_place(source)).encode()))
 
 
-@manifest.command("verify")
+@manifest.command("check")
 @options.input_argument("MODEL")
 @click.option("--public-key", metavar="FILE", help="Verify the signature with this public key, as PEM.")
 @click.option(
@@ -69,7 +69,7 @@ def show(source: str) -> None:
 )
 @click.option("--signature", "signature_file", metavar="FILE", help="The signature, by default MODEL.sig.")
 @options.format_option
-def verify_(
+def check_(
     source: str,
     public_key: str | None,
     certificate_chain: tuple[str, ...],
