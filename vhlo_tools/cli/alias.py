@@ -138,7 +138,10 @@ def call_option(what: str) -> OptionDecorator:
 @options.provider_option
 @options.format_option
 def show(source: str, calls: bool, provider: str | None, output_format: str) -> None:
-    """Show which outputs of PROGRAM are aliased with which parameters, and which parameters are donated."""
+    """Show the aliases and donors of PROGRAM.
+
+    An alias is an output that is written over a parameter; a donor is a parameter that any output may use.
+    """
     artifact, signature = _opened(source, provider)
     program = artifact.declared_aliases()
     if calls:
@@ -187,9 +190,10 @@ def set_(
     form: Form | None,
     force: bool,
 ) -> dict[str, Any]:
-    """Set aliases and donors of ARTIFACT; without --keep all others are removed.
+    """Set aliases and donors of ARTIFACT.
 
-    Parameters and outputs are those of `main`, numbered as by `show`; with --call, operands and results of calls.
+    Without --keep all others are removed. Parameters and outputs are those of `main`, numbered as by `show`; with
+    --call, operands and results of calls.
     """
     if not (aliases or donors):
         raise click.UsageError("expected --alias or --donor; `vhlo alias clear` removes all")
@@ -234,7 +238,7 @@ def set_(
 @options.force_option
 @options.reporting
 def clear(source: str, output: str, call: str | None, force: bool) -> dict[str, Any]:
-    """Remove all aliases and donors of `main` from ARTIFACT, or with --call those of custom calls."""
+    """Remove all aliases and donors of `main` from ARTIFACT. With --call, remove those of custom calls."""
 
     def edit(opened: Artifact | JaxContainer) -> Artifact | JaxContainer:
         if call is not None:
@@ -251,7 +255,7 @@ def clear(source: str, output: str, call: str | None, force: bool) -> dict[str, 
 @options.force_option
 @options.reporting
 def convert(source: str, output: str, form: Form, force: bool) -> dict[str, Any]:
-    """Write the aliases of ARTIFACT as attributes of arguments, or as one of the module; donors stay on arguments."""
+    """Write the aliases of ARTIFACT on arguments, or on the module. Donors stay on arguments."""
     return _edited(source, output, force, lambda opened: api.with_aliases(opened, Declared.config, form))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
@@ -188,6 +189,25 @@ class Group(click.Group):
         from vhlo_tools.cli.deprecated import old_command
 
         return old_command(words)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        # Releases of click before 8.4 do not say what may have been meant.
+        if name[:1] != "-" and self.get_command(ctx, name) is None and not ctx.resilient_parsing:
+            # Imported here because few calls are wrong.
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, self.list_commands(ctx), n=1)
+            ctx.fail(f"No such command {name!r}.{f' Did you mean {near[0]!r}?' if near else ''}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        # That of click cuts what does not fit a line.
+        members = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, each.get_short_help_str(sys.maxsize)) for name, each in members if each])
 
     format_epilog = _write_example
 

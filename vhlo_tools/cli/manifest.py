@@ -39,7 +39,7 @@ def manifest() -> None:
 @options.input_argument("MODEL")
 @options.force_option
 def write(source: str, force: bool) -> None:
-    """Write the manifest of MODEL as it is now: once you know that it is right."""
+    """Write the manifest of MODEL as it is now. Do so once you know that it is right."""
     _refuse_stdin(source)
     data, name = options.read_input(source, manifest=False)
     found = Manifest.of(data, made=Making("manifest write"))
@@ -76,7 +76,9 @@ def check_(
     signature_file: str | None,
     output_format: str,
 ) -> int:
-    """Compare MODEL with its manifest, and both with the signature if a key or certificates are given.
+    """Compare MODEL with its manifest, and both with a signature.
+
+    The signature counts if a key or certificates are given.
 
     Exit code 0: they match; 1: they differ, or the signature is not valid; 2: one cannot be read.
     """
@@ -125,9 +127,9 @@ def check_(
 def sign_(
     source: str, private_key: str, certificate: str | None, certificate_chain: tuple[str, ...], force: bool
 ) -> None:
-    """Sign the manifest of MODEL, which is compared with MODEL first, and so both; needs the extra "signing".
+    """Sign the manifest of MODEL, and so both; needs the extra "signing".
 
-    Nothing is sent anywhere: keys and certificates are files.
+    MODEL is compared with its manifest first. Nothing is sent anywhere: keys and certificates are files.
     """
     if certificate is None and certificate_chain:
         raise click.UsageError("--certificate-chain needs --certificate, the certificate of the key")

@@ -63,12 +63,12 @@ def status(
     output_format: str,
     output: str | None,
 ) -> int:
-    """Show which artifacts and jax.export files at PATH leave their compatibility windows, and their current readers.
+    """Show which files at PATH leave their windows, and who reads them.
 
-    Windows start on the first day of the version that a file was written for. backward, 5 years, or 6 months for 0.x:
-    releases made in this time are promised to read the file. jax-export, 6 months: releases of jax made in this time
-    are promised to call it. With --window forward, 2 years, or a month for 0.x: releases made in this time are promised
-    to write files that consumers of that version can read.
+    Files are artifacts and jax.export files.     Windows start on the first day of the version that a file was written
+    for. backward, 5 years, or 6 months for 0.x: releases made in this time are promised to read the file. jax-export, 6
+    months: releases of jax made in this time are promised to call it. With --window forward, 2 years, or a month for
+    0.x: releases made in this time are promised to write files that consumers of that version can read.
 
     Files that leave first are listed first. Exit code 0: no file leaves within the horizon; 1: a file leaves, or has
     left; 2: a file cannot be read.
