@@ -30,7 +30,6 @@ SPECS = str(ROOT / "dialect_specs")
 CALLS: Final[Mapping[str, tuple[str, ...]]] = {
     "alias clear": ("{}/step.mlirbc -o {}/o", f"{SAXPY} -o {{}}/o"),
     "alias convert": ("{}/step.mlirbc --form module -o {}/o",),
-    "alias lint": (STEP,),
     "alias set": (f"{KERAS} --donor 0 -o {{}}/o",),
     "alias show": (STEP, SAXPY, f"{EXAMPLES}/symbolic_export.jax_export"),
     "check": (
@@ -51,9 +50,13 @@ CALLS: Final[Mapping[str, tuple[str, ...]]] = {
     "diff": (f"{SAXPY} {STEP}", f"{SAXPY} {SAXPY}"),
     "golden check": ("{}/golden",),
     "inspect": tuple(FILES),
-    "manifest verify": ("{}/step.mlirbc", "{}/changed.mlirbc"),
+    "manifest check": ("{}/step.mlirbc", "{}/changed.mlirbc"),
     "migrate": ("{} --target 1.0.0 --dry-run", "{} --target 1.0.0 --output-dir {}/moved --verify"),
-    "retarget": ("{}/step.mlirbc --target 1.9.0 -o {}/o", "{}/step.mlirbc --target 1.0.0 -o {}/o"),
+    "retarget": (
+        f"{KERAS} --strip-debug-info -o {{}}/o",
+        "{}/step.mlirbc --target 1.9.0 -o {}/o",
+        "{}/step.mlirbc --target 1.0.0 -o {}/o",
+    ),
     "run": (f"{SAXPY} -i 2.0 -i [1,2,3,4] -i [1,1,1,1]",),
     "serialize": (f"{SAXPY} -o {{}}/o", f"{STEP} --target 1.0.0 -o {{}}/o"),
     "spec diff": ("1.0.0 1.9.0",),
@@ -63,7 +66,6 @@ CALLS: Final[Mapping[str, tuple[str, ...]]] = {
     "spec probe": ("",),
     "spec show": ("tan_v1", "tensor", "type_extensions"),
     "store status": (f"{EXAMPLES}", "{}"),
-    "strip": (f"{KERAS} -o {{}}/o",),
     "targets": ("", "jaxlib==0.4.31 12w", "--as-of 2025-06-01"),
     "verify": (
         f"{SAXPY} {SAXPY} --rounds 2",
@@ -76,7 +78,7 @@ CALLS: Final[Mapping[str, tuple[str, ...]]] = {
 ELSEWHERE: Final = {
     "matrix": "tests/releases/test_matrix.py",
     "spec import": "tests/spec_tools/test_checkout.py",
-    "store report": "tests/frontends/scale/test_store_report.py",
+    "report": "tests/frontends/scale/test_store_report.py",
 }
 _READ: Final = [(command, call) for command, calls in CALLS.items() for call in calls]
 

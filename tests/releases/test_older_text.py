@@ -99,12 +99,10 @@ def test_what_is_no_text_is_read_as_ever() -> None:
 
 #: Of each command that has --read-with, its arguments.
 _COMMANDS: Final = {
-    "alias lint": "{text}",
     "alias show": "{text}",
     "check": "{text} --target 1.0.0 --no-cache",
     "diff": "{text} {text}",
     "golden record": "{folder}/golden {text}",
-    "graph": "{text} -o {folder}/graph.dot",
     "inspect": "{text}",
     "matrix": "{text} --producers jaxlib==0.4.31 --consumers jaxlib==0.4.31 --no-run",
     "migrate": "{folder} --target 1.0.0 --verify",

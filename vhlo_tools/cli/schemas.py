@@ -407,18 +407,6 @@ class StoredProgram(Program):
     readers: Annotated[list[ReadingPackage], said("The oldest and the newest release of each package that reads it.")]
 
 
-class LintedProgram(TypedDict):
-    path: str
-    ok: bool
-    findings: list[Finding]
-
-
-class LintReport(Head):
-    """What is wrong with the aliases of a program."""
-
-    files: list[LintedProgram]
-
-
 class StatusReport(Head):
     """The programs of a store, and when they leave their windows."""
 
@@ -730,7 +718,6 @@ _WRITING: Final = (WrittenReport, RefusedReport)
 OUTPUTS: Final[Mapping[str, tuple[type, ...]]] = {
     "alias clear": (WrittenAliasesReport, RefusedReport),
     "alias convert": (WrittenAliasesReport, RefusedReport),
-    "alias lint": (LintReport,),
     "alias set": (WrittenAliasesReport, RefusedReport),
     "alias show": (AliasesReport,),
     "check": (CheckReport, StatisticsReport, FilesReport, SettingsReport, ExplanationReport),
@@ -741,9 +728,10 @@ OUTPUTS: Final[Mapping[str, tuple[type, ...]]] = {
     "diff": (DiffReport,),
     "golden check": (GoldenReport,),
     "inspect": (InspectedFile,),
-    "manifest verify": (ManifestReport,),
+    "manifest check": (ManifestReport,),
     "matrix": (MatrixReport,),
     "migrate": (MigrationReport,),
+    "report": (ResultsReport,),
     "retarget": _WRITING,
     "run": (RunReport,),
     "serialize": _WRITING,
@@ -754,9 +742,7 @@ OUTPUTS: Final[Mapping[str, tuple[type, ...]]] = {
     "spec new-version": (SpecPlanReport,),
     "spec probe": (SpecSurveyReport,),
     "spec show": (SpecShowReport,),
-    "store report": (ResultsReport,),
     "store status": (StatusReport,),
-    "strip": _WRITING,
     "targets": (VersionsReport, TargetsReport),
     "verify": (VerifyReport, StoresReport),
 }
