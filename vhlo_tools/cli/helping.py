@@ -48,7 +48,9 @@ HELP: Final[Mapping[str, Help]] = {
     "alias set": Help("vhlo alias set keras_mlp.mlirbc --donor 0 -o donated.mlirbc"),
     "alias show": Help("vhlo alias show transformer_step.mlir"),
     "inspect": Help("vhlo inspect keras_mlp.mlirbc"),
-    "report": Help("vhlo report keras_mlp.mlirbc -o keras_mlp.html"),
+    "report": Help(
+        "vhlo report keras_mlp.mlirbc -o keras_mlp.html", "output output_format target function max_nodes as_of force"
+    ),
     "manifest": Help("vhlo manifest write keras_mlp.mlirbc\nvhlo manifest check keras_mlp.mlirbc"),
     "manifest check": Help("vhlo manifest write keras_mlp.mlirbc\nvhlo manifest check keras_mlp.mlirbc"),
     "manifest show": Help("vhlo manifest write keras_mlp.mlirbc\nvhlo manifest show keras_mlp.mlirbc"),
