@@ -49,7 +49,7 @@ EXPORTS: Final = {
         "vhlo_tools.artifact.inventory": "Function",
         "vhlo_tools.artifact.jax_container": "JaxContainer container_findings first_writer",
         "vhlo_tools.artifact.manifest": "ConstantDigest Manifest ManifestDifference Signature measured",
-        "vhlo_tools.artifact.manifest_files": "ManifestCheck ManifestChoice ManifestState check_manifest check_source find_manifest manifest_finding manifest_place require_manifest signature_place write_with_manifest",
+        "vhlo_tools.artifact.manifest_files": "ManifestCheck ManifestChoice ManifestState check_manifest check_source find_manifest manifest_finding manifest_place require_manifest save_artifact signature_place write_with_manifest",
         "vhlo_tools.artifact.restoration": "restore",
         "vhlo_tools.artifact.retargeting": "retarget_file with_plain_locations",
         "vhlo_tools.artifact.signing": "CertificateSigner KeySigner Verifier sign verify_signature",

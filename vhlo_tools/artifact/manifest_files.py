@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Union
 
-from vhlo_tools.artifact.artifact import Artifact
+from vhlo_tools.artifact.artifact import Artifact, Making
 from vhlo_tools.errors import ManifestError
 from vhlo_tools.files import (
     MANIFEST_SUFFIX,
@@ -76,6 +76,23 @@ def write_with_manifest(
     where = place(path)
     write_atomically(where, chunks, force=force)
     write_atomically(manifest_place(where), [manifest.encode()], force=force)
+
+
+def save_artifact(
+    held: Artifact | JaxContainer,
+    path: str | PathLike[str],
+    *,
+    force: bool,
+    manifest: bool,
+    made: Making | None = None,
+) -> None:
+    """Write an artifact or a jax.export file; ``made`` is by default what it knows itself."""
+    if not manifest:
+        write_atomically(place(path), held.chunks, force=force)
+        return
+    from vhlo_tools.artifact.manifest import Manifest
+
+    write_with_manifest(path, held.chunks, Manifest.of(held, made=made), force=force)
 
 
 def _beside(where: Place, suffix: str) -> Place:
