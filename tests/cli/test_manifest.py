@@ -221,9 +221,13 @@ def test_findings_in_the_cache_hide_no_change(
 
 @pytest.mark.parametrize("form", ["text", "json", "jsonl", "github", "sarif", "junit", "gitlab"])
 def test_every_report_has_the_finding(model: Path, form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["check", str(model), "--target", "1.9.0", "--isolated", "--no-cache", "--format", form]
     change(model)
-    assert main(["check", str(model), "--target", "1.9.0", "--isolated", "--no-cache", "--format", form]) == 1
+    assert main(command) == 1
     assert "manifest_differs" in capsys.readouterr().out
+    Path(f"{model}.manifest.json").unlink()
+    assert main([*command, "--require-manifest"]) == 1
+    assert "manifest_missing" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", [["write"], ["show"], ["verify"], ["sign", "--private-key", "key.pem"]])
@@ -327,3 +331,41 @@ def test_a_folder_without_programs(tmp_path: Path, capsys: pytest.CaptureFixture
     (tmp_path / "notes.txt").write_text("a note")
     assert main(["manifest", "verify", str(tmp_path)]) == 0
     assert capsys.readouterr().out == "manifests: none; 1 other file is no artifact\n"
+
+
+def checked(*words: str, capsys: pytest.CaptureFixture[str]) -> dict[str, list[str]]:
+    assert main(["check", *words, "--target", "1.9.0", "--isolated", "--no-cache", "--format", "json"]) in (0, 1)
+    files = json.loads(capsys.readouterr().out)["files"]
+    found = {Path(each["path"]).name: [found["feature"] for found in each["findings"]] for each in files}
+    return {name: [each for each in features if each.startswith("manifest")] for name, features in found.items()}
+
+
+@pytest.mark.parametrize("jobs", [[], ["--jobs", "2"]])
+def test_check_can_require_manifests(store: Path, jobs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    names = ["a.mlirbc", "d.mlir", "b.mlirbc", "c.bin"]
+    assert checked(str(store), capsys=capsys) == {each: [] for each in names}
+    missing = ["manifest_missing"]
+    found = checked(str(store), "--require-manifest", *jobs, capsys=capsys)
+    assert found == {"a.mlirbc": missing, "d.mlir": [], "b.mlirbc": missing, "c.bin": missing}
+    assert checked(str(store / "a.mlirbc"), "--require-manifest", *jobs, capsys=capsys) == {"a.mlirbc": missing}
+    assert main(["manifest", "write", str(store)]) == 0
+    capsys.readouterr()
+    change(store / "a.mlirbc")
+    found = checked(str(store), "--require-manifest", *jobs, capsys=capsys)
+    assert found == {"a.mlirbc": ["manifest_differs"], "d.mlir": [], "b.mlirbc": [], "c.bin": []}
+
+
+def test_manifests_that_check_requires(
+    store: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(store)
+    (store / "vhlo-tools.toml").write_text('paths = ["a.mlirbc"]\ntarget = "1.9.0"\nrequire-manifest = true\n')
+    assert main(["check"]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "a.mlirbc has no manifest, and one is required: expected a.mlirbc.manifest.json" in said
+    assert main(["check", "--no-require-manifest"]) == 0
+    assert main(["check", "--allow", "manifest_missing"]) == 0
+    assert main(["check", "-"]) == 2
+    assert "--require-manifest is for files" in capsys.readouterr().err
+    (answer,) = vt.check_store("a.mlirbc", "1.9.0", require_manifest=True)
+    assert [each.feature for _, each in answer.findings] == ["manifest_missing"]

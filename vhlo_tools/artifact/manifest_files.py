@@ -184,13 +184,23 @@ def require_manifest(
     check_manifest(data, path, manifest, name=name).require()
 
 
-def manifest_finding(path: str, digest: bytes | None) -> Finding | None:
-    """Return the finding about a file that contradicts its manifest; without ``digest`` (SHA-256), the file is read."""
+def manifest_finding(path: str, digest: bytes | None, *, required: bool = False) -> Finding | None:
+    """Return the finding about a file that contradicts its manifest, or that has none though one is ``required``.
+
+    Without ``digest`` (SHA-256), the file is read.
+    """
     try:
-        beside = find_manifest(path)
+        beside: Place | None = find_manifest(path)
+        if beside is None and required and isinstance(wanted := manifest_place(path), Url):
+            beside = wanted
         if beside is None:
-            return None
-        expected = _loaded(beside)
+            return _missing(path) if required else None
+        try:
+            expected = _loaded(beside)
+        except FileNotFoundError:
+            if not required:
+                raise
+            return _missing(path)
         if digest is not None and expected.sha256 == digest.hex():
             return None
         found = read_bytes(place(path)) if digest is None else None
@@ -202,6 +212,14 @@ def manifest_finding(path: str, digest: bytes | None) -> Finding | None:
         return Finding("manifest_unreadable", "error", "manifest", str(error).replace("\n", " "), remedy=_REMEDY)
     message = f"{path} is not the file that its manifest {beside} describes: {what}"
     return Finding("manifest_differs", "error", "manifest", message, remedy=_REMEDY)
+
+
+def _missing(path: str) -> Finding:
+    message = f"{path} has no manifest, and one is required: expected {manifest_place(path)}"
+    remedy = (
+        "fetch it from where the file came from; `vhlo manifest write` makes it, once the file is known to be right"
+    )
+    return Finding("manifest_missing", "error", "manifest", message, remedy=remedy)
 
 
 def _loaded(where: Place) -> Manifest:

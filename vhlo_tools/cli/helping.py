@@ -55,7 +55,7 @@ HELP: Final[Mapping[str, Help]] = {
     "manifest show": Help("vhlo manifest write keras_mlp.mlirbc\nvhlo manifest show keras_mlp.mlirbc"),
     "manifest sign": Help("vhlo manifest sign keras_mlp.mlirbc --private-key key.pem"),
     "manifest verify": Help("vhlo manifest write keras_mlp.mlirbc\nvhlo manifest verify keras_mlp.mlirbc"),
-    "manifest write": Help("vhlo manifest write keras_mlp.mlirbc"),
+    "manifest write": Help("vhlo manifest write jax_store"),
     "constants": Help("vhlo constants list keras_mlp.mlirbc"),
     "constants externalize": Help("vhlo constants externalize keras_mlp.mlirbc --min-size 64 -o program.mlirbc"),
     "constants extract": Help("vhlo constants extract keras_mlp.mlirbc -o weights.safetensors"),

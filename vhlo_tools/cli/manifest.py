@@ -215,10 +215,10 @@ def _text(results: Iterator[ManifestResult], counts: Counter[str]) -> Iterator[s
         if each.message is not None:
             said = " ".join(each.message.split())
             yield printable(said if said.startswith(each.path) else f"{each.path}: {said}")
-    said = [f"{counts[status]} {text}" for status, (text, _) in _OUTCOMES.items() if counts[status]]
+    outcomes = [f"{counts[status]} {text}" for status, (text, _) in _OUTCOMES.items() if counts[status]]
     others = counts["other"]
     end = f"; {others} other file{' is' if others == 1 else 's are'} no artifact{'' if others == 1 else 's'}"
-    yield f"manifests: {', '.join(said) or 'none'}{end if others else ''}"
+    yield f"manifests: {', '.join(outcomes) or 'none'}{end if others else ''}"
 
 
 def _json(results: Iterator[ManifestResult], counts: Counter[str]) -> Iterator[str]:

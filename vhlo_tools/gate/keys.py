@@ -351,6 +351,7 @@ _SETTINGS: Final[Mapping[str, ValueKind[Any]]] = {
     "allow-signature-change": _flag,
     "forbid-expansions": _features,
     "confirm-with": _releases,
+    "require-manifest": _flag,
     "as-of": _day,
     "baseline": _path,
     "against": _text,

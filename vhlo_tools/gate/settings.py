@@ -135,6 +135,7 @@ class Settings:
         allow_signature_change: Whether that may change the types of arguments and results of public functions.
         forbid_expansions: The features that may not be rewritten.
         confirm_with: The real releases that must read what is written for a target, or found readable.
+        require_manifest: Whether every artifact and jax.export file must have a manifest beside it.
         as_of: The day from which windows count back; ``None`` is today.
         baseline: The file of known findings.
         against: The revision of git that programs are compared with.
@@ -159,6 +160,7 @@ class Settings:
     allow_signature_change: bool = False
     forbid_expansions: tuple[str, ...] = ()
     confirm_with: tuple[str, ...] = ()
+    require_manifest: bool = False
     as_of: date | None = None
     baseline: str | None = None
     against: str | None = None
