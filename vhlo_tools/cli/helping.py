@@ -79,11 +79,14 @@ HELP: Final[Mapping[str, Help]] = {
         "vhlo migrate jax_store/ --target 1.9.0 --output-dir moved/",
         "target dry_run output_dir backup verify expand confirm_with",
     ),
-    "store": Help("vhlo store status jax_store/"),
+    "store": Help("vhlo store status jax_store/ --horizon 6m --as-of 2026-07-01"),
     "store report": Help(
         "vhlo store status jax_store/ --format parquet -o status.parquet\nvhlo store report status.parquet"
     ),
-    "store status": Help("vhlo store status jax_store/", "horizon windows exclude as_of output_format"),
+    "store status": Help(
+        "vhlo store status jax_store/ --horizon 6m --as-of 2026-07-01",
+        "horizon windows quiet fail_on_left exclude as_of output_format",
+    ),
     "matrix": Help(
         "vhlo matrix saxpy.mlir --consumers jaxlib==0.4.31 --sizes",
         "producers consumers target no_run sizes timeout output_format output picture",
