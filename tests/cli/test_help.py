@@ -32,7 +32,7 @@ ELSEWHERE = {
 }
 
 #: The exit codes of commands whose answer about the examples is no.
-CODES = {"store status jax_store/": 1}
+CODES = {"store status jax_store/ --horizon 6m --as-of 2026-07-01": 1}
 
 
 def commands(command: click.Command = cli, path: str = "") -> Iterator[tuple[str, click.Command]]:

@@ -50,7 +50,7 @@ CALLS: Final[Mapping[str, tuple[str, ...]]] = {
     "diff": (f"{SAXPY} {STEP}", f"{SAXPY} {SAXPY}"),
     "golden check": ("{}/golden",),
     "inspect": tuple(FILES),
-    "manifest check": ("{}/step.mlirbc", "{}/changed.mlirbc"),
+    "manifest check": ("{}/step.mlirbc", "{}/changed.mlirbc", "{}"),
     "migrate": ("{} --target 1.0.0 --dry-run", "{} --target 1.0.0 --output-dir {}/moved --verify"),
     "retarget": (
         f"{KERAS} --strip-debug-info -o {{}}/o",

@@ -13,6 +13,7 @@ import pytest
 from support.corpus import EXAMPLES
 
 import vhlo_tools as vt
+from vhlo_tools.artifact import Making
 from vhlo_tools.cli.main import main
 
 SAXPY = EXAMPLES / "saxpy.mlir"
@@ -168,8 +169,8 @@ def test_verify_says_what_differs(model: Path, capsys: pytest.CaptureFixture[str
 
 def test_options_of_signatures_that_exclude_each_other(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for options, said in (
-        (["verify", str(model), "--public-key", "a", "--certificate-chain", "b"], "exclude each other"),
-        (["verify", str(model), "--signature", "a"], "needs --public-key or --certificate-chain"),
+        (["check", str(model), "--public-key", "a", "--certificate-chain", "b"], "exclude each other"),
+        (["check", str(model), "--signature", "a"], "needs --public-key or --certificate-chain"),
         (["sign", str(model), "--private-key", "a", "--certificate-chain", "b"], "needs --certificate"),
         (["write", "-"], "give the name of that file"),
     ):
@@ -220,9 +221,13 @@ def test_findings_in_the_cache_hide_no_change(
 
 @pytest.mark.parametrize("form", ["text", "json", "jsonl", "github", "sarif", "junit", "gitlab"])
 def test_every_report_has_the_finding(model: Path, form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["check", str(model), "--target", "1.9.0", "--isolated", "--no-cache", "--format", form]
     change(model)
-    assert main(["check", str(model), "--target", "1.9.0", "--isolated", "--no-cache", "--format", form]) == 1
+    assert main(command) == 1
     assert "manifest_differs" in capsys.readouterr().out
+    Path(f"{model}.manifest.json").unlink()
+    assert main([*command, "--require-manifest"]) == 1
+    assert "manifest_missing" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", [["write"], ["show"], ["verify"], ["sign", "--private-key", "key.pem"]])
@@ -237,3 +242,130 @@ def test_the_manifest_of_a_link_is_shown(model: Path, tmp_path: Path, capsys: py
     link.symlink_to(model)
     assert main(["manifest", "show", str(link)]) == 0
     assert json.loads(capsys.readouterr().out) == manifest_of(model)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """Two artifacts, of which a link names one outside; a jax.export file of another name; text, and no program."""
+    folder, outside = tmp_path / "store", tmp_path / "outside"
+    (folder / "sub").mkdir(parents=True)
+    outside.mkdir()
+    vt.serialize(SAXPY, "1.9.0").save(folder / "a.mlirbc")
+    vt.serialize(SAXPY, "1.8.0").save(outside / "b.mlirbc")
+    (folder / "sub" / "b.mlirbc").symlink_to(outside / "b.mlirbc")
+    shutil.copy(EXAMPLES / "symbolic_export.jax_export", folder / "sub" / "c.bin")
+    shutil.copy(SAXPY, folder / "d.mlir")
+    (folder / "notes.txt").write_text("a note\n")
+    return folder
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    return {str(each.relative_to(folder)): each.read_bytes() for each in folder.rglob("*") if each.is_file()}
+
+
+def test_manifests_of_a_folder(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = files_in(store.parent)
+    assert main(["manifest", "check", str(store)]) == 2
+    lines = capsys.readouterr().out.splitlines()
+    first = f"{store}/a.mlirbc: it has no manifest: expected {store}/a.mlirbc.manifest.json"
+    assert (lines[0], lines[-1]) == (first, "manifests: 3 missing; 2 other files are no artifacts")
+    assert main(["manifest", "write", str(store)]) == 0
+    assert capsys.readouterr().out == "manifests: 3 written; 2 other files are no artifacts\n"
+    names = ("a.mlirbc", "sub/b.mlirbc", "sub/c.bin")
+    new = files_in(store.parent).items() - before.items()
+    assert {name for name, _ in new} == {f"store/{name}.manifest.json" for name in names}
+    for name in names:
+        assert vt.Manifest.load(f"{store}/{name}.manifest.json").verify(store / name) == ()
+    for words in (["write"], ["write", "--force"], ["verify"]):
+        assert main(["manifest", *words, str(store)]) == 0
+        assert capsys.readouterr().out == "manifests: 3 matching; 2 other files are no artifacts\n"
+    assert main(["manifest", "check", str(store / "a.mlirbc"), str(store / "sub"), "--exclude", "c.*"]) == 0
+    assert capsys.readouterr().out == "manifests: 2 matching\n"
+
+
+def test_what_differs_in_a_folder_is_told(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["manifest", "write", str(store)]) == 0
+    made = vt.Manifest.of(store / "sub" / "c.bin", made=Making("export"))
+    made.save(store / "sub" / "c.bin.manifest.json", force=True)
+    change(store / "a.mlirbc")
+    capsys.readouterr()
+    for words, code in ((["verify", "--output-format", "json"], 1), (["write"], 1)):
+        assert main(["manifest", *words, str(store)]) == code
+    said, text = capsys.readouterr().out.rsplit("}\n", 1)
+    found = json.loads(said + "}")
+    assert found["summary"] == {"other": 2, "differs": 1, "matches": 2}
+    assert [each["status"] for each in found["files"]] == ["differs", "matches", "matches"]
+    assert "version" in {each["field"] for each in found["files"][0]["differences"]}
+    assert text.endswith("manifests: 2 matching, 1 different; 2 other files are no artifacts\n")
+    assert text.startswith(f"{store}/a.mlirbc: its manifest describes another file: ")
+    (store / "d.mlirbc").write_text("version https://git-lfs.github.com/spec/v1\n")
+    (store / "sub" / "b.mlirbc.manifest.json").write_text("{}")
+    assert main(["manifest", "check", str(store)]) == 2
+    assert "1 different, 1 damaged, 1 of unreadable files; 2 other" in capsys.readouterr().out
+    assert main(["manifest", "write", "--force", str(store)]) == 2
+    assert "2 written, 1 matching, 1 of unreadable files; 2 other" in capsys.readouterr().out
+    # One that matches says how the file was made.
+    assert manifest_of(store / "sub" / "c.bin")["made"]["command"] == "export"
+
+
+def test_nothing_outside_of_a_folder_is_written(store: Path) -> None:
+    victim = store.parent / "victim"
+    victim.write_text("mine")
+    (store / "a.mlirbc.manifest.json").symlink_to(victim)
+    (store / "sub" / "c.bin.manifest.json").symlink_to(store.parent / "nothing")
+    assert main(["manifest", "write", "--force", str(store)]) == 0
+    assert victim.read_text() == "mine"
+    assert {each.name for each in store.parent.iterdir()} == {"store", "outside", "victim"}
+    assert not (store / "a.mlirbc.manifest.json").is_symlink()
+    assert [each.name for each in (store.parent / "outside").iterdir()] == ["b.mlirbc"]
+    # A folder below that is a link is not followed, named by a glob neither.
+    (store / "sub" / "b.mlirbc.manifest.json").unlink()
+    (store / "link").symlink_to(store.parent / "outside")
+    assert main(["manifest", "write", f"{store}/*/b.mlirbc"]) == 2
+    assert [each.name for each in (store.parent / "outside").iterdir()] == ["b.mlirbc"]
+
+
+def test_a_folder_without_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["manifest", "check", str(tmp_path)]) == 2
+    assert "not a folder with programs" in capsys.readouterr().err
+    (tmp_path / "notes.txt").write_text("a note")
+    assert main(["manifest", "check", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == "manifests: none; 1 other file is no artifact\n"
+
+
+def checked(*words: str, capsys: pytest.CaptureFixture[str]) -> dict[str, list[str]]:
+    assert main(["check", *words, "--target", "1.9.0", "--isolated", "--no-cache", "--format", "json"]) in (0, 1)
+    files = json.loads(capsys.readouterr().out)["files"]
+    found = {Path(each["path"]).name: [found["feature"] for found in each["findings"]] for each in files}
+    return {name: [each for each in features if each.startswith("manifest")] for name, features in found.items()}
+
+
+@pytest.mark.parametrize("jobs", [[], ["--jobs", "2"]])
+def test_check_can_require_manifests(store: Path, jobs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    names = ["a.mlirbc", "d.mlir", "b.mlirbc", "c.bin"]
+    assert checked(str(store), capsys=capsys) == {each: [] for each in names}
+    missing = ["manifest_missing"]
+    found = checked(str(store), "--require-manifest", *jobs, capsys=capsys)
+    assert found == {"a.mlirbc": missing, "d.mlir": [], "b.mlirbc": missing, "c.bin": missing}
+    assert checked(str(store / "a.mlirbc"), "--require-manifest", *jobs, capsys=capsys) == {"a.mlirbc": missing}
+    assert main(["manifest", "write", str(store)]) == 0
+    capsys.readouterr()
+    change(store / "a.mlirbc")
+    found = checked(str(store), "--require-manifest", *jobs, capsys=capsys)
+    assert found == {"a.mlirbc": ["manifest_differs"], "d.mlir": [], "b.mlirbc": [], "c.bin": []}
+
+
+def test_manifests_that_check_requires(
+    store: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(store)
+    (store / "vhlo-tools.toml").write_text('paths = ["a.mlirbc"]\ntarget = "1.9.0"\nrequire-manifest = true\n')
+    assert main(["check"]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "a.mlirbc has no manifest, and one is required: expected a.mlirbc.manifest.json" in said
+    assert main(["check", "--no-require-manifest"]) == 0
+    assert main(["check", "--allow", "manifest_missing"]) == 0
+    assert main(["check", "-"]) == 2
+    assert "--require-manifest is for files" in capsys.readouterr().err
+    (answer,) = vt.check_store("a.mlirbc", "1.9.0", require_manifest=True)
+    assert [each.feature for _, each in answer.findings] == ["manifest_missing"]

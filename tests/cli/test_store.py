@@ -57,7 +57,7 @@ def status(store: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> 
 
 def test_each_window_ends_so_long_after_the_version_came(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, report = status(store, capsys, "--as-of", "2026-04-01")
-    assert code == 1
+    assert code == 0
     found = {Path(each["path"]).name: each for each in report["files"]}
     # Old files that a migration has kept are no part of the store.
     assert set(found) == {"old.mlirbc", "new.mlirbc", "tan.mlirbc", "gelu.jax_export", "text.mlir"}
@@ -105,6 +105,7 @@ def test_the_horizon_decides(store: Path, capsys: pytest.CaptureFixture[str]) ->
     assert (code, report["horizon"]) == (1, "2026-10-18")
     assert report["files"][0]["status"] == "leaves"
     assert status(store, capsys, "--window", "backward", "--as-of", "2023-09-02", "--horizon", "0d")[0] == 1
+    assert status(store, capsys, "--window", "backward", "--as-of", "2023-09-03", "--horizon", "0d")[0] == 0
     assert status(store, capsys, "--window", "backward", "--as-of", "2023-09-01", "--horizon", "0d")[0] == 0
 
 
@@ -118,12 +119,39 @@ def test_readers_are_the_releases_of_that_day(store: Path, capsys: pytest.Captur
 
 
 def test_text(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["store", "status", str(store / "old.mlirbc"), "--as-of", "2026-04-01"]) == 1
+    assert main(["store", "status", str(store / "old.mlirbc"), "--as-of", "2026-04-01"]) == 0
     first, second, third, last = capsys.readouterr().out.splitlines()
     assert first.split()[:4] == ["left", "0.9.0", "2023-09-02", "backward"]
     assert second == "  written 2023-03-02; backward until 2023-09-02"
     assert third.startswith("  read by jaxlib 0.4.13 to ")
-    assert last == "1 left"
+    assert last == "1 left a window before"
+
+
+def test_a_window_that_is_over_fails_a_run_on_request(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["store", "status", str(store), "--as-of", "2026-04-01"]
+    assert main([*command, "--quiet"]) == 0
+    assert capsys.readouterr().out == ""
+    assert main([*command, "--quiet", "--fail-on-left"]) == 1
+    assert [each.split()[::4] for each in capsys.readouterr().out.splitlines() if each[0] != " "] == [
+        ["left", str(store / "old.mlirbc")]
+    ]
+    # The summary counts all files.
+    code, report = status(store, capsys, "--as-of", "2026-08-01", "--quiet")
+    assert (code, [Path(each["path"]).name for each in report["files"]]) == (1, ["gelu.jax_export"])
+    assert report["summary"] == {"unrecognised": 0, "left": 1, "leaves": 1, "within": 2, "none": 1}
+
+
+def test_a_window_that_is_over_hides_none_that_ends(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gelu = store / "gelu.jax_export"
+    for day, code, expected in (
+        ("2026-10-16", 1, ("leaves", "jax-export", "2026-10-16")),
+        ("2026-10-17", 0, ("left", "jax-export", "2026-10-16")),
+        ("2031-03-01", 1, ("leaves", "backward", "2031-03-27")),
+        ("2031-03-28", 0, ("left", "jax-export", "2026-10-16")),
+    ):
+        found, report = status(gelu, capsys, "--as-of", day)
+        (file,) = report["files"]
+        assert (found, file["status"], file["window"], file["leaves"]) == (code, *expected)
 
 
 def test_what_cannot_be_read_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -153,13 +181,13 @@ def test_a_report_in_a_file(
     output_format: str, store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["store", "status", str(store), "--as-of", "2026-04-01", "--output-format", output_format]
-    assert main(command) == 1
+    assert main(command) == 0
     expected = capsys.readouterr().out
     (tmp_path / "report").write_text("an older one, which is replaced")
-    assert main([*command, "-o", str(tmp_path / "report")]) == 1
+    assert main([*command, "-o", str(tmp_path / "report")]) == 0
     captured = capsys.readouterr()
     assert (captured.out, (tmp_path / "report").read_text()) == ("", expected)
-    said = "1 left, 3 stay longer, 1 without a window"
+    said = "1 left a window before, 3 stay longer, 1 without a window"
     assert captured.err == f"vhlo: {said}; the report is in {tmp_path / 'report'}\n"
     assert main([*command, "-o", str(tmp_path)]) == 2
     assert "is a folder: expected a file to write" in capsys.readouterr().err

@@ -49,6 +49,7 @@ def test_every_setting_is_described() -> None:
         "legalize": True,
         "expand": False,
         "allow-signature-change": False,
+        "require-manifest": False,
         "output-format": "text",
     }
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import vhlo_tools as vt
 from support.xla_cpu import run_on_xla
@@ -68,3 +70,22 @@ def close(found: Sequence[np.ndarray[Any, Any]], expected: Sequence[Any], tolera
         # Types of ml_dtypes have no differences of their own.
         wide = np.complex128 if np.iscomplexobj(other) else np.float64
         np.testing.assert_allclose(one.astype(wide), other.astype(wide), rtol=tolerance, atol=tolerance)
+
+
+def check_writing_options(export: Callable[..., ExportedModel], folder: Path) -> None:
+    """Check that an export of the tangent, given options alone, treats those of writing as ``vt.serialize`` does."""
+    with pytest.raises(vt.DowngradeError) as raised:
+        export(target="1.0.0")
+    assert {each.feature for each in raised.value.findings} == {"tan"}
+    with pytest.raises(ValueError, match="'tan' has no relaxed expansion"):
+        export(target="1.0.0", allow_relaxed=["tan"])
+    model = export(target="1.0.0", expand=["tan"], allow_signature_change=True)
+    assert [each.feature for each in model.findings if each.level == "note"] == ["tan"]
+    model.save(folder / "tan.mlirbc", manifest=True)
+    made = vt.Manifest.load(folder / "tan.mlirbc.manifest.json").made
+    assert made is not None
+    assert (made.command, made.target) == ("export", "1.0.0")
+    assert made.options == {"allow_signature_change": True, "expand": ("tan",)}
+    assert vt.open_artifact(folder / "tan.mlirbc") == model.artifact
+    model.artifact.save(folder / "tan.mlirbc", force=True)
+    assert not (folder / "tan.mlirbc.manifest.json").exists()

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         manifest_finding,
         manifest_place,
         require_manifest,
+        save_artifact,
         signature_place,
         write_with_manifest,
     )

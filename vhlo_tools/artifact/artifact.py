@@ -23,7 +23,6 @@ from vhlo_tools.files import (
     read_bytes,
     recognise,
     view,
-    write_atomically,
 )
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
@@ -402,7 +401,7 @@ class Artifact:
         same.findings = tuple(findings)
         return same
 
-    def with_making(self, made: Making) -> Artifact:
+    def with_making(self, made: Making | None) -> Artifact:
         """Return the same artifact with what its manifest says of how it was made."""
         same = copy(self)
         same.made = made
@@ -419,18 +418,22 @@ class Artifact:
     def __reduce__(self) -> tuple[object, ...]:
         return _restored, (bytes(self), self.name, self.trusted, self.findings, self.made)
 
-    def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
+    def save(self, path: str | PathLike[str], *, force: bool = False, manifest: bool = False) -> None:
         """Write it to ``path``, completely or not at all; a manifest of what was there is removed.
 
         Args:
             path: The file or object to write; ``.mlirbc`` is the suffix that other tools know.
             force: Whether an existing file may be replaced.
+            manifest: Whether to write a :class:`vhlo_tools.Manifest` beside it, ``PATH.manifest.json``.
 
         Raises:
             FileExistsError: If ``path`` exists and ``force`` is not set.
             OSError: If the file cannot be written.
         """
-        write_atomically(place(path), self.chunks, force=force)
+        # Imported here because most files have none.
+        from vhlo_tools.artifact.manifest_files import save_artifact
+
+        save_artifact(self, path, force=force, manifest=manifest)
 
     @property
     def chunks(self) -> list[Chunk]:

@@ -21,7 +21,6 @@ from vhlo_tools.files import (
     read_bytes,
     replace_modules,
     view,
-    write_atomically,
 )
 from vhlo_tools.findings import Finding
 from vhlo_tools.spec import known_jax_export_parts, known_jax_releases, known_releases, newest_version
@@ -298,18 +297,22 @@ class JaxContainer:
         """
         return self.with_artifacts(Artifact.without_locations)
 
-    def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
-        """Write it to ``path``, completely or not at all.
+    def save(self, path: str | PathLike[str], *, force: bool = False, manifest: bool = False) -> None:
+        """Write it to ``path``, completely or not at all; a manifest of what was there is removed.
 
         Args:
             path: The file to write.
             force: Whether an existing file may be replaced.
+            manifest: Whether to write a manifest beside it, as :meth:`Artifact.save` does.
 
         Raises:
             FileExistsError: If ``path`` exists and ``force`` is not set.
             OSError: If the file cannot be written.
         """
-        write_atomically(place(path), self.chunks, force=force)
+        # Imported here because most files have none.
+        from vhlo_tools.artifact.manifest_files import save_artifact
+
+        save_artifact(self, path, force=force, manifest=manifest)
 
     @property
     def _data(self) -> Buffer:

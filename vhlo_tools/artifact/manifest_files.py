@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Union
 
-from vhlo_tools.artifact.artifact import Artifact
+from vhlo_tools.artifact.artifact import Artifact, Making
 from vhlo_tools.errors import ManifestError
 from vhlo_tools.files import (
     MANIFEST_SUFFIX,
@@ -76,6 +76,23 @@ def write_with_manifest(
     where = place(path)
     write_atomically(where, chunks, force=force)
     write_atomically(manifest_place(where), [manifest.encode()], force=force)
+
+
+def save_artifact(
+    held: Artifact | JaxContainer,
+    path: str | PathLike[str],
+    *,
+    force: bool,
+    manifest: bool,
+    made: Making | None = None,
+) -> None:
+    """Write an artifact or a jax.export file; ``made`` is by default what it knows itself."""
+    if not manifest:
+        write_atomically(place(path), held.chunks, force=force)
+        return
+    from vhlo_tools.artifact.manifest import Manifest
+
+    write_with_manifest(path, held.chunks, Manifest.of(held, made=made), force=force)
 
 
 def _beside(where: Place, suffix: str) -> Place:
@@ -167,13 +184,23 @@ def require_manifest(
     check_manifest(data, path, manifest, name=name).require()
 
 
-def manifest_finding(path: str, digest: bytes | None) -> Finding | None:
-    """Return the finding about a file that contradicts its manifest; without ``digest`` (SHA-256), the file is read."""
+def manifest_finding(path: str, digest: bytes | None, *, required: bool = False) -> Finding | None:
+    """Return the finding about a file that contradicts its manifest, or that has none though one is ``required``.
+
+    Without ``digest`` (SHA-256), the file is read.
+    """
     try:
-        beside = find_manifest(path)
+        beside: Place | None = find_manifest(path)
+        if beside is None and required and isinstance(wanted := manifest_place(path), Url):
+            beside = wanted
         if beside is None:
-            return None
-        expected = _loaded(beside)
+            return _missing(path) if required else None
+        try:
+            expected = _loaded(beside)
+        except FileNotFoundError:
+            if not required:
+                raise
+            return _missing(path)
         if digest is not None and expected.sha256 == digest.hex():
             return None
         found = read_bytes(place(path)) if digest is None else None
@@ -185,6 +212,14 @@ def manifest_finding(path: str, digest: bytes | None) -> Finding | None:
         return Finding("manifest_unreadable", "error", "manifest", str(error).replace("\n", " "), remedy=_REMEDY)
     message = f"{path} is not the file that its manifest {beside} describes: {what}"
     return Finding("manifest_differs", "error", "manifest", message, remedy=_REMEDY)
+
+
+def _missing(path: str) -> Finding:
+    message = f"{path} has no manifest, and one is required: expected {manifest_place(path)}"
+    remedy = (
+        "fetch it from where the file came from; `vhlo manifest write` makes it, once the file is known to be right"
+    )
+    return Finding("manifest_missing", "error", "manifest", message, remedy=remedy)
 
 
 def _loaded(where: Place) -> Manifest:

@@ -76,6 +76,11 @@ _settings_options = options.several(
         )
     ),
     click.option(
+        "--require-manifest/--no-require-manifest",
+        default=None,
+        help="Whether an artifact or a jax.export file without a manifest beside it has an error.",
+    ),
+    click.option(
         "--against",
         metavar="REV",
         help="Check only programs that are new or changed since a revision of git, and compare with it.",
@@ -209,6 +214,8 @@ def check(
         raise click.UsageError("--statistics prints text or json: give --output-format json, or text")
     if output is not None:
         options.check_output(output, force=True, binary=False)
+    if settings.require_manifest and options.STANDARD in settings.paths:
+        raise click.UsageError("--require-manifest is for files: a manifest is beside a file, and - is stdin")
     if update_baseline and settings.against is not None:
         raise click.UsageError("--update-baseline needs the findings of all programs: leave out --against")
     gate = Gate(settings, _baseline(settings, update_baseline), provider=provider, trusted=trusted)

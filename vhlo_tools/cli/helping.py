@@ -55,7 +55,7 @@ HELP: Final[Mapping[str, Help]] = {
     "manifest check": Help("vhlo manifest write keras_mlp.mlirbc\nvhlo manifest check keras_mlp.mlirbc"),
     "manifest show": Help("vhlo manifest write keras_mlp.mlirbc\nvhlo manifest show keras_mlp.mlirbc"),
     "manifest sign": Help("vhlo manifest sign keras_mlp.mlirbc --private-key key.pem"),
-    "manifest write": Help("vhlo manifest write keras_mlp.mlirbc"),
+    "manifest write": Help("vhlo manifest write jax_store"),
     "constants": Help("vhlo constants list keras_mlp.mlirbc"),
     "constants externalize": Help("vhlo constants externalize keras_mlp.mlirbc --min-size 64 -o program.mlirbc"),
     "constants extract": Help("vhlo constants extract keras_mlp.mlirbc -o weights.safetensors"),
@@ -79,8 +79,11 @@ HELP: Final[Mapping[str, Help]] = {
         "vhlo migrate jax_store/ --target 1.9.0 --output-dir moved/",
         "target dry_run output_dir backup verify expand confirm_with",
     ),
-    "store": Help("vhlo store status jax_store/"),
-    "store status": Help("vhlo store status jax_store/", "horizon windows exclude as_of output_format"),
+    "store": Help("vhlo store status jax_store/ --horizon 6m --as-of 2026-07-01"),
+    "store status": Help(
+        "vhlo store status jax_store/ --horizon 6m --as-of 2026-07-01",
+        "horizon windows quiet fail_on_left exclude as_of output_format",
+    ),
     "matrix": Help(
         "vhlo matrix saxpy.mlir --consumers jaxlib==0.4.31 --sizes",
         "producers consumers target no_run sizes timeout output_format output picture",

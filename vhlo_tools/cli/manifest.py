@@ -1,9 +1,13 @@
-"""``vhlo manifest``: writes, shows and checks the manifests of artifacts, and signs them."""
+"""``vhlo manifest``: writes, shows and checks the manifests of artifacts and of stores, and signs them."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
+from functools import partial
+from typing import Final
 
 import click
 
@@ -23,8 +27,11 @@ from vhlo_tools.artifact import (
 from vhlo_tools.cli import options
 from vhlo_tools.cli.display import echo
 from vhlo_tools.cli.helping import Group
+from vhlo_tools.cli.reports import json_lines
 from vhlo_tools.errors import ManifestError, SignatureError
+from vhlo_tools.files import Others
 from vhlo_tools.printable import json_text, printable
+from vhlo_tools.stores import ManifestResult, is_store, manifests_at
 
 
 @click.group(cls=Group)
@@ -35,12 +42,34 @@ def manifest() -> None:
     """
 
 
+#: What a summary says of files, and the exit code; of several, the highest counts.
+_OUTCOMES: Final = {
+    "written": ("written", 0),
+    "matches": ("matching", 0),
+    "differs": ("different", 1),
+    "unsigned": ("without a valid signature", 1),
+    "missing": ("missing", 2),
+    "damaged": ("damaged", 2),
+    "unreadable": ("of unreadable files", 2),
+}
+
+
 @manifest.command()
-@options.input_argument("MODEL")
+@options.paths_argument()
+@options.exclude_option()
 @options.force_option
-def write(source: str, force: bool) -> None:
-    """Write the manifest of MODEL as it is now. Do so once you know that it is right."""
-    _refuse_stdin(source)
+def write(paths: tuple[str, ...], exclude: tuple[str, ...], force: bool) -> int:
+    """Write the manifest of each PATH as it is now.
+
+    Do so once you know that it is right.
+
+    A PATH is a file, or a folder or glob: then every artifact and jax.export file in it gets a manifest unless it has
+    one. One that describes other bytes is replaced with --force; one that matches always stays.
+
+    Exit code 0: all have one that matches; 1: one describes another file; 2: one cannot be read or written.
+    """
+    if (source := _only(paths)) is None:
+        return _many(paths, partial(manifests_at, write=True, force=force, exclude=exclude))
     data, name = options.read_input(source, manifest=False)
     found = Manifest.of(data, made=Making("manifest write"))
     beside = manifest_place(source)
@@ -48,6 +77,7 @@ def write(source: str, force: bool) -> None:
     options.check_output(str(beside), force=force, binary=False)
     found.save(beside, force=force)
     echo(f"vhlo: {beside} describes {name}: {found.size} bytes, sha256 {found.sha256}", err=True)
+    return 0
 
 
 @manifest.command()
@@ -59,7 +89,8 @@ def show(source: str) -> None:
 
 
 @manifest.command("check")
-@options.input_argument("MODEL")
+@options.paths_argument()
+@options.exclude_option()
 @click.option("--public-key", metavar="FILE", help="Verify the signature with this public key, as PEM.")
 @click.option(
     "--certificate-chain",
@@ -70,15 +101,19 @@ def show(source: str) -> None:
 @click.option("--signature", "signature_file", metavar="FILE", help="The signature, by default MODEL.sig.")
 @options.format_option
 def check_(
-    source: str,
+    paths: tuple[str, ...],
+    exclude: tuple[str, ...],
     public_key: str | None,
     certificate_chain: tuple[str, ...],
     signature_file: str | None,
     output_format: str,
 ) -> int:
-    """Compare MODEL with its manifest, and both with a signature.
+    """Compare each PATH with its manifest, and both with a signature.
 
     The signature counts if a key or certificates are given.
+
+    A PATH is a file, or a folder or glob: then every artifact and jax.export file in it is compared, and needs a
+    manifest.
 
     Exit code 0: they match; 1: they differ, or the signature is not valid; 2: one cannot be read.
     """
@@ -87,7 +122,16 @@ def check_(
     signed = public_key is not None or bool(certificate_chain)
     if signature_file is not None and not signed:
         raise click.UsageError("--signature needs --public-key or --certificate-chain to verify it with")
-    _refuse_stdin(source)
+    if (source := _only(paths)) is None:
+        if signature_file is not None:
+            raise click.UsageError("--signature is that of one file: leave it out, or name one PATH")
+        verifier = Verifier(public_key, certificate_chain) if signed else None
+
+        def compared(path: str, others: Others) -> Iterator[ManifestResult]:
+            for each in manifests_at(path, exclude=exclude, others=others):
+                yield each if verifier is None else _signed(each, verifier)
+
+        return _many(paths, compared, as_json=output_format == "json")
     data, name = options.read_input(source, manifest=False)
     checked = check_manifest(data, source, True, contents=True)
     problem = None
@@ -141,6 +185,63 @@ def sign_(
         else CertificateSigner(private_key, certificate, certificate_chain)
     )
     echo(f"vhlo: {sign(source, signer, force=force)} is the signature of {source} and its manifest", err=True)
+
+
+def _only(paths: tuple[str, ...]) -> str | None:
+    """Return the one file that paths name; ``None`` if they may be several."""
+    for each in paths:
+        _refuse_stdin(each)
+    return paths[0] if len(paths) == 1 and not is_store(paths[0]) else None
+
+
+def _many(
+    paths: tuple[str, ...],
+    found: Callable[..., Iterator[ManifestResult]],
+    *,
+    as_json: bool = False,
+) -> int:
+    """Show what ``found`` says of each path: a line for each problem, and a summary."""
+    counts: Counter[str] = Counter()
+
+    def counted() -> Iterator[ManifestResult]:
+        for path in paths:
+            for each in found(path, others=lambda _: counts.update(["other"])):
+                counts[each.status] += 1
+                yield each
+
+    for line in (_json if as_json else _text)(counted(), counts):
+        echo(line)
+    return max((_OUTCOMES[status][1] for status in counts if status in _OUTCOMES), default=0)
+
+
+def _text(results: Iterator[ManifestResult], counts: Counter[str]) -> Iterator[str]:
+    for each in results:
+        if each.message is not None:
+            said = " ".join(each.message.split())
+            yield printable(said if said.startswith(each.path) else f"{each.path}: {said}")
+    outcomes = [f"{counts[status]} {text}" for status, (text, _) in _OUTCOMES.items() if counts[status]]
+    others = counts["other"]
+    end = f"; {others} other file{' is' if others == 1 else 's are'} no artifact{'' if others == 1 else 's'}"
+    yield f"manifests: {', '.join(outcomes) or 'none'}{end if others else ''}"
+
+
+def _json(results: Iterator[ManifestResult], counts: Counter[str]) -> Iterator[str]:
+    def as_json(each: ManifestResult) -> str:
+        ok = not _OUTCOMES[each.status][1]
+        differences = list(map(asdict, each.differences))
+        record = {"path": each.path, "ok": ok, "status": each.status, "reason": each.message}
+        return json_text(record | {"differences": differences})
+
+    return json_lines(map(as_json, results), lambda: {"summary": {"other": 0, **counts}})
+
+
+def _signed(result: ManifestResult, verifier: Verifier) -> ManifestResult:
+    if result.status == "matches":
+        try:
+            verify_signature(result.path, verifier)
+        except SignatureError as error:
+            return replace(result, status="unsigned", message=str(error))
+    return result
 
 
 def _refuse_stdin(source: str) -> None:

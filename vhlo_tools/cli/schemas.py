@@ -535,6 +535,21 @@ class ManifestReport(Head):
     message: NotRequired[str]
 
 
+class ComparedManifest(TypedDict):
+    path: str
+    ok: bool
+    status: Annotated[str, said("matches, differs, unsigned, missing, damaged or unreadable.")]
+    reason: str | None
+    differences: list[dict[str, str]]
+
+
+class ManifestsReport(Head):
+    """Whether the artifacts of folders are what their manifests say."""
+
+    files: list[ComparedManifest]
+    summary: Annotated[dict[str, int], said("How many there are of each status, and other files.")]
+
+
 class VersionRow(TypedDict):
     stablehlo: str
     date: str
@@ -728,7 +743,7 @@ OUTPUTS: Final[Mapping[str, tuple[type, ...]]] = {
     "diff": (DiffReport,),
     "golden check": (GoldenReport,),
     "inspect": (InspectedFile,),
-    "manifest check": (ManifestReport,),
+    "manifest check": (ManifestReport, ManifestsReport),
     "matrix": (MatrixReport,),
     "migrate": (MigrationReport,),
     "report": (ResultsReport,),

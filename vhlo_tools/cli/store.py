@@ -22,7 +22,6 @@ from vhlo_tools.stores import (
     STATUS_TABLE,
     WINDOWS,
     FileStatus,
-    StoreFile,
     horizon_end,
     parquet_chunks,
 )
@@ -43,6 +42,8 @@ def store() -> None:
     multiple=True,
     help="The windows to consider; by default backward and jax-export. May be repeated.",
 )
+@click.option("-q", "--quiet", is_flag=True, help="Show only files for which the exit code is not 0.")
+@click.option("--fail-on-left", is_flag=True, help="Exit with 1 if a file has left a window, too.")
 @options.exclude_option()
 @options.jobs_option("The number of processes that read; by default only this one.")
 @options.dask_option
@@ -56,6 +57,8 @@ def status(
     paths: tuple[str, ...],
     horizon: str,
     windows: tuple[WindowName, ...],
+    quiet: bool,
+    fail_on_left: bool,
     exclude: tuple[str, ...],
     jobs: int | None,
     dask: str | None,
@@ -70,13 +73,14 @@ def status(
     months: releases of jax made in this time are promised to call it. With --window forward, 2 years, or a month for
     0.x: releases made in this time are promised to write files that consumers of that version can read.
 
-    Files that leave first are listed first. Exit code 0: no file leaves within the horizon; 1: a file leaves, or has
-    left; 2: a file cannot be read.
+    Files that leave first are listed first. Exit code 0: no file leaves within the horizon; 1: a file leaves; 2: a file
+    cannot be read. Files that had left before are counted, and fail the run only with --fail-on-left.
     """
     binary = check_report(output, output_format)
     today = as_of or date.today()
     end = horizon_end(horizon, today)
     counted = windows or AT_REST
+    failing = {"leaves", "unreadable"} | ({"left"} if fail_on_left else set())
     counts: Counter[str] = Counter()
     with options.cluster(dask) as client:
         found = api.store_status(
@@ -89,7 +93,10 @@ def status(
             others=lambda _: counts.update(["unrecognised"]),
         )
         judged = _counting((FileStatus.of(each, counted, today, end) for each in found), counts)
-        lines = (_json if output_format == "json" else _text)(judged, end, counts)
+        if quiet:
+            judged = (each for each in judged if each.status in failing)
+        as_json = output_format == "json"
+        lines = _json(judged, end, counts, failing) if as_json else _text(judged, end, counts, quiet=quiet)
         if output is None:
             for line in lines:
                 echo(line)
@@ -101,7 +108,7 @@ def status(
                 echo(f"vhlo: {_total(end, counts)}; the report is in {output}", err=True)
     if counts["unreadable"]:
         return 2
-    return 1 if counts["left"] or counts["leaves"] else 0
+    return int(any(counts[state] for state in failing))
 
 
 def _counting(judged: Iterator[FileStatus], counts: Counter[str]) -> Iterator[FileStatus]:
@@ -110,7 +117,7 @@ def _counting(judged: Iterator[FileStatus], counts: Counter[str]) -> Iterator[Fi
         yield each
 
 
-def _text(judged: Iterator[FileStatus], end: date, counts: Counter[str]) -> Iterator[str]:
+def _text(judged: Iterator[FileStatus], end: date, counts: Counter[str], *, quiet: bool) -> Iterator[str]:
     for each in judged:
         seen, leaves = each.file, each.leaves
         version = str(seen.version) if seen.version else "-"
@@ -122,27 +129,34 @@ def _text(judged: Iterator[FileStatus], end: date, counts: Counter[str]) -> Iter
             others = ", ".join(f"{name} until {day}" for name, day in seen.windows)
             yield f"  written {seen.written or 'for an unknown version'}; {others or 'no windows are known'}"
             yield f"  read by {', '.join(map(str, seen.readers)) or 'no known release'}"
-    yield _total(end, counts)
+    if not quiet:
+        yield _total(end, counts)
 
 
 def _total(end: date, counts: Counter[str]) -> str:
-    said = {"left": "left", "leaves": f"leave until {end}", "within": "stay longer", "none": "without a window"}
+    said = {
+        "leaves": f"leave a window by {end}",
+        "left": "left a window before",
+        "within": "stay longer",
+        "none": "without a window",
+    }
     said["unreadable"] = "unreadable"
     total = ", ".join(f"{counts[state]} {text}" for state, text in said.items() if counts[state]) or "no files"
     return total + said_of_others(counts["unrecognised"])
 
 
-def _json(judged: Iterator[FileStatus], end: date, counts: Counter[str]) -> Iterator[str]:
-    files = (json_text(_as_json(each.file, each.status, each.leaves)) for each in judged)
+def _json(judged: Iterator[FileStatus], end: date, counts: Counter[str], failing: set[str]) -> Iterator[str]:
+    files = (json_text(_as_json(each, failing)) for each in judged)
     return json_lines(files, lambda: {"summary": {"unrecognised": 0, **counts}}, {"horizon": str(end)})
 
 
-def _as_json(seen: StoreFile, state: str, leaves: tuple[WindowName, date] | None) -> dict[str, Any]:
+def _as_json(found: FileStatus, failing: set[str]) -> dict[str, Any]:
+    seen, leaves = found.file, found.leaves
     fields = fields_of(seen)
     return {
         "path": seen.path,
-        "ok": state not in ("left", "leaves", "unreadable"),
-        "status": state,
+        "ok": found.status not in failing,
+        "status": found.status,
         "reason": fields.pop("error"),
         "leaves": leaves and leaves[1],
         "window": leaves and leaves[0],

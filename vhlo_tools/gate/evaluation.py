@@ -18,7 +18,7 @@ from vhlo_tools.gate.listing import STANDARD, Listing
 from vhlo_tools.gate.report_model import Answer, Question, Scope, Verdict
 from vhlo_tools.gate.settings import Settings, apply_levels
 from vhlo_tools.gate.target_names import resolve_named
-from vhlo_tools.stores import ListedFile
+from vhlo_tools.stores import IN_PLACE, ListedFile, look_at
 
 if TYPE_CHECKING:
     from vhlo_tools.findings import Finding
@@ -116,12 +116,13 @@ class Gate:
 
         for examination in self._examinations(requests(), total, **work):
             path = waiting.popleft()
-            yield self._answer(path, _with_manifest(examination, path))
+            yield self._answer(path, self._with_manifest(examination, path))
 
     def fits_inline(self, files: Sequence[ListedFile]) -> bool:
         """Whether examining is faster than reading the cache: few small artifacts, whose digests nothing needs."""
         settings = self.settings
-        asks = self.baseline is not None or settings.confirm_with or settings.expand or settings.allow_relaxed
+        rewrites = settings.expand or settings.allow_relaxed
+        asks = self.baseline is not None or settings.confirm_with or settings.require_manifest or rewrites
         return not asks and len(files) <= _FEW and all(map(_is_quick, files))
 
     def check_inline(self, files: Sequence[ListedFile]) -> Iterator[Answer]:
@@ -184,7 +185,7 @@ class Gate:
             for change in changes:
                 now = next(examinations)
                 before = next(examinations) if change.before is not None else None
-                now, path = _with_manifest(now, change.path), change.path
+                now, path = self._with_manifest(now, change.path), change.path
                 if now.error is None and before is not None and before.error is None:
                     questions = self.questions(path)
                     verdicts = self._verdicts(now, questions, path, before, revision.spelling)
@@ -223,7 +224,7 @@ class Gate:
         """Return verdicts; ``path``, if the program is in a file, selects overrides, baseline and manifest."""
         examination = self._examiner.examine(program, questions, name=name)
         if path is not None:
-            examination = _with_manifest(examination, path)
+            examination = self._with_manifest(examination, path)
         if path is not None and self.baseline is not None and examination.functions is not None:
             # By what it holds, the baseline finds a program that has moved.
             from vhlo_tools.gate.contents import digest_at
@@ -240,6 +241,22 @@ class Gate:
                 replace(each, new=(*each.new, *left), allowed=(*each.allowed, *allowed)) for each in answer.verdicts
             )
             yield replace(answer, verdicts=tuple(verdicts))
+
+    def _with_manifest(self, examination: Examination, path: str) -> Examination:
+        """Add the finding on the manifest, which is no part of what caches keep."""
+        if path == STANDARD:
+            return examination
+        # Only what contains artifacts has one.
+        required = self.settings.require_manifest and look_at(path)[0] in IN_PLACE
+        try:
+            found = manifest_finding(path, examination.digest, required=required)
+        except OSError as error:
+            return replace(examination, error=os_message(path, error))
+        if found is None:
+            return examination
+        if examination.error is not None:
+            return replace(examination, error=f"{examination.error}; {found.message}")
+        return replace(examination, findings=tuple((found, *each) for each in examination.findings))
 
     @property
     def _examiner(self) -> Examiner:
@@ -296,21 +313,6 @@ class Gate:
         digest = examination.digest
         mark = ProgramMark(digest.hex(), examination.functions or 0) if digest is not None else None
         return self.baseline.split(path, question, findings, mark)
-
-
-def _with_manifest(examination: Examination, path: str) -> Examination:
-    """Add the finding on the manifest, which is no part of what caches keep."""
-    if path == STANDARD:
-        return examination
-    try:
-        found = manifest_finding(path, examination.digest)
-    except OSError as error:
-        return replace(examination, error=os_message(path, error))
-    if found is None:
-        return examination
-    if examination.error is not None:
-        return replace(examination, error=f"{examination.error}; {found.message}")
-    return replace(examination, findings=tuple((found, *each) for each in examination.findings))
 
 
 def _is_quick(file: ListedFile) -> bool:

@@ -360,6 +360,7 @@ _SETTINGS: Final[Mapping[str, ValueKind[Any]]] = {
     "forbid-expansions": _features,
     "confirm-with": _releases,
     "read-with": _release,
+    "require-manifest": _flag,
     "as-of": _day,
     "baseline": _path,
     "against": _text,

@@ -136,6 +136,7 @@ class Settings:
         forbid_expansions: The features that may not be rewritten.
         confirm_with: The real releases that must read what is written for a target, or found readable.
         read_with: The release that reads MLIR text that is too old for the library.
+        require_manifest: Whether every artifact and jax.export file must have a manifest beside it.
         as_of: The day from which windows count back; ``None`` is today.
         baseline: The file of known findings.
         against: The revision of git that programs are compared with.
@@ -161,6 +162,7 @@ class Settings:
     forbid_expansions: tuple[str, ...] = ()
     confirm_with: tuple[str, ...] = ()
     read_with: str | None = None
+    require_manifest: bool = False
     as_of: date | None = None
     baseline: str | None = None
     against: str | None = None

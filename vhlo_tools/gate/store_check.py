@@ -28,6 +28,7 @@ def check_store(
     executor: AnyExecutor | None = None,
     jobs: int | None = None,
     exclude: Sequence[str] = (),
+    require_manifest: bool = False,
     as_of: date | None = None,
     provider: str | None = None,
     trusted: bool = False,
@@ -50,6 +51,7 @@ def check_store(
             the client of a Dask cluster, a ``distributed.Client``.
         jobs: Without an executor, the most processes; they are started only where they save time. By default this one.
         exclude: Patterns of files and folders to leave out, as in ``.gitignore``.
+        require_manifest: Whether an artifact or a jax.export file without a manifest beside it has an error.
         as_of: The day from which windows in targets count back, by default today.
         provider: The bindings to use if they are needed.
         trusted: Whether MLIR may parse bytes directly in this process, as for :func:`serialize`.
@@ -66,7 +68,13 @@ def check_store(
         InvalidVersionError: If a target looks like a version but is not valid.
         ValueError: If there is neither a target nor a consumer.
     """
-    settings = Settings(target=_texts(target), readable_by=_texts(readable_by), exclude=tuple(exclude), as_of=as_of)
+    settings = Settings(
+        target=_texts(target),
+        readable_by=_texts(readable_by),
+        exclude=tuple(exclude),
+        require_manifest=require_manifest,
+        as_of=as_of,
+    )
     if not settings.target and not settings.readable_by:
         raise ValueError("expected a target, or readable_by")
     gate = Gate(settings, provider=provider, trusted=trusted)

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 from vhlo_tools.artifact import (
     Artifact,
     Form,
+    Making,
     Moved,
     Provenance,
     StoredTensor,
     TensorFile,
     element_named,
+    non_default_options,
     pack,
     restore,
     write_tensors,
@@ -150,7 +152,8 @@ def bind_arguments(artifact: Artifact, values: Mapping[str, np.ndarray[Any, Any]
         )
     # Binding new values is the same operation as restoring extracted constants.
     metadata = Provenance(_MAIN, before, tuple(moved)).to_metadata()
-    return restore(artifact, TensorFile(metadata, tensors, f"the values for {artifact.name}"))
+    bound = restore(artifact, TensorFile(metadata, tensors, f"the values for {artifact.name}"))
+    return bound.with_making(artifact.made)
 
 
 def _forms(value: np.ndarray[Any, Any]) -> tuple[Form, View, View]:
@@ -193,8 +196,8 @@ class ExportedModel:
     ) -> ExportedModel:
         """Record the names in the artifact too; ``outputs`` may be empty, ``weights`` is ``None`` for constants."""
         weights = weights or {}
-        artifact = artifact.with_names(dict(enumerate((*inputs, *weights))), dict(enumerate(outputs)))
-        return cls(artifact, inputs, outputs, weights)
+        names = artifact.with_names(dict(enumerate((*inputs, *weights))), dict(enumerate(outputs)))
+        return cls(names.with_making(artifact.made), inputs, outputs, weights)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -210,7 +213,12 @@ class ExportedModel:
         return ExportedModel(bind_arguments(self.artifact, self.weights), self.inputs, self.outputs)
 
     def save(
-        self, path: str | PathLike[str], weights: str | PathLike[str] | None = None, *, force: bool = False
+        self,
+        path: str | PathLike[str],
+        weights: str | PathLike[str] | None = None,
+        *,
+        force: bool = False,
+        manifest: bool = False,
     ) -> None:
         """Write the artifact, and its weights as a safetensors file.
 
@@ -219,6 +227,7 @@ class ExportedModel:
             weights: The path of the weights, by default ``path`` with the suffix ``.safetensors``; nothing is written
                 if there are none.
             force: Whether existing files may be replaced.
+            manifest: Whether to write a :class:`vhlo_tools.Manifest` of the artifact beside it.
 
         Raises:
             FileExistsError: If a file exists and ``force`` is not set.
@@ -228,7 +237,7 @@ class ExportedModel:
             write_atomically(
                 place(weights or place(path).with_suffix(".safetensors")), self.weights_file(), force=force
             )
-        self.artifact.save(path, force=force)
+        self.artifact.save(path, force=force, manifest=manifest)
 
     def weights_file(self) -> Iterator[Chunk]:
         """Yield the chunks of a safetensors file of the weights.
@@ -251,7 +260,8 @@ def serialize_module(
 ) -> Artifact:
     """Serialize a framework's program; windows and ``current`` in ``target`` are those of ``provider``.
 
-    A module of another, older provider is written for a version that it can write, and then retargeted.
+    A module of another, older provider is written for a version that it can write, and then retargeted. Every export
+    of every framework ends here: what is given up, rewritten or refused is so for all of them.
     """
     library = get_provider(provider).library
     wanted = resolve_target(str(target), lambda: library, as_of=as_of).within(library)
@@ -259,9 +269,10 @@ def serialize_module(
     newest = loaded.provider.library.current
     written = wanted if wanted.version <= newest else replace(wanted, version=newest)
     artifact = serialize_program(loaded, written, **options)
-    if written is wanted:
-        return artifact
-    return artifact.retargeted(wanted.version).with_findings(artifact.findings)
+    if written is not wanted:
+        artifact = artifact.retargeted(wanted.version).with_findings(artifact.findings)
+    given = non_default_options({"legalize": True}, **options, as_of=as_of)
+    return artifact.with_making(Making("export", str(target), loaded.provider.library.name, given))
 
 
 def _bytes_of(value: np.ndarray[Any, Any]) -> memoryview:

@@ -7,19 +7,19 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
-from datetime import date
 from os import PathLike
 from time import monotonic
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack
 
 import numpy as np
 
-from vhlo_tools.artifact import Artifact, JaxContainer
+from vhlo_tools.artifact import Artifact, JaxContainer, save_artifact
+from vhlo_tools.compat import AllowRelaxed, Expand, expansion_policy
 from vhlo_tools.errors import InvalidProgramError, UnsupportedFeatureError
 from vhlo_tools.findings import Finding, SourceLocation
 from vhlo_tools.integrations.exported_model import ExportedModel, serialize_module
 from vhlo_tools.integrations.extras import require_extra
-from vhlo_tools.integrations.jax import resolved_target
+from vhlo_tools.integrations.jax import resolved_target, retarget
 from vhlo_tools.integrations.jax_functions import (
     ArrayFunction,
     array_function,
@@ -33,7 +33,18 @@ from vhlo_tools.records import dataclass
 from vhlo_tools.spec import Release
 from vhlo_tools.version import Version
 
+if TYPE_CHECKING:
+    from vhlo_tools.program import ExportOptions
+
 _REGISTRATION: Final = re.compile(r"unregistered type `<class '([^']+)'>`")
+
+
+class _FileOptions(TypedDict, total=False):
+    """What expands the artifacts in a jax.export file."""
+
+    expand: Expand
+    allow_relaxed: AllowRelaxed
+    provider: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +59,7 @@ class JaxProgram(ExportedModel):
     version: Version | None = None  # of the artifacts in a jax.export file; None for jax's choice
     vjp_order: int = 0  # the number of derivatives in such a file
     consumers: tuple[Release, ...] = ()  # the releases that the target names
+    expansions: _FileOptions = field(default_factory=_FileOptions)  # of the artifacts in such a file
 
     @property
     def exported(self) -> Any:
@@ -56,9 +68,10 @@ class JaxProgram(ExportedModel):
 
     @property
     def container(self) -> JaxContainer:
-        """The jax.export file, with the artifacts at the requested version.
+        """The jax.export file, with the artifacts at the requested version, expanded as the artifact is.
 
-        Its ``findings`` contain a warning if the target names a release of jax that does not read such files.
+        Types of arguments never change in it, for the file states them too. Its ``findings`` contain a warning if the
+        target names a release of jax that does not read such files.
         """
         require_extra("jax", "writing a jax.export file", "flatbuffers")
         exported = self.exported
@@ -68,21 +81,24 @@ class JaxProgram(ExportedModel):
             if found := _REGISTRATION.search(str(error)):
                 raise InvalidProgramError(_unregistered(str(exported.fun_name), found[1])) from error
             raise
-        container = JaxContainer(data, name=str(exported.fun_name)).checked_for(self.consumers)
+        container = JaxContainer(data, name=str(exported.fun_name))
         if self.version is not None and self.version != container.version:
-            container = container.retargeted(self.version)
-        return container
+            container = retarget(container, self.version, **self.expansions, trusted=True)
+        return container.checked_for(self.consumers)
 
     @property
     def serialized(self) -> bytes:
         return bytes(self.container)
 
-    def save_jax_export(self, path: str | PathLike[str], *, force: bool = False) -> JaxContainer:
+    def save_jax_export(
+        self, path: str | PathLike[str], *, force: bool = False, manifest: bool = False
+    ) -> JaxContainer:
         """Write a jax.export file, which ``jax.export.deserialize`` reads.
 
         Args:
             path: The file.
             force: Whether an existing file may be replaced.
+            manifest: Whether to write a :class:`vhlo_tools.Manifest` beside it.
 
         Returns:
             The file, with findings about its consumers.
@@ -94,7 +110,7 @@ class JaxProgram(ExportedModel):
             OSError: If the file cannot be written.
         """
         container = self.container
-        container.save(path, force=force)
+        save_artifact(container, path, force=force, manifest=manifest, made=self.artifact.made)
         return container
 
 
@@ -110,8 +126,7 @@ def export(
     disabled_checks: Sequence[Any] = (),
     vjp_order: int = 0,
     verify: bool | None = None,
-    as_of: date | None = None,
-    provider: str | None = None,
+    **writing: Unpack[ExportOptions],
 ) -> Callable[..., JaxProgram]:
     """Return a function that exports ``fn`` for the arguments with which it is called, as ``jax.export.export`` does.
 
@@ -135,28 +150,35 @@ def export(
         vjp_order: The number of derivatives in a jax.export file.
         verify: Whether results on the arguments, random ones for ``jax.ShapeDtypeStruct``, are compared with those of
             JAX. By default they are not, for JAX compiles the function then, which costs more than the export.
-        as_of: The day from which windows in ``target`` count back, by default today.
-        provider: The bindings that define ``current``, ``WEEK_4`` and similar targets.
+        writing: See :class:`vhlo_tools.program.ExportOptions`.
 
     Raises:
         MissingExtraError: If jax is not installed.
         UnknownTargetError: If the target is unknown.
         InvalidVersionError: If the target looks like a version but is not valid.
+        ValueError: If a feature to be expanded is unknown, or has no such expansion.
 
     The returned function takes the arguments of ``fn``, or ``jax.ShapeDtypeStruct`` instead, also with symbolic
     dimensions, and raises ``DowngradeError`` if the program needs a feature newer than the target, and
     ``UnsupportedFeatureError`` if no artifact can represent it, such as callbacks to Python.
     """
     require_extra("jax", "exporting a function of JAX", "jax")
+    as_of, provider = writing.get("as_of"), writing.get("provider")
     resolved = None if target is None else resolved_target(target, as_of, provider)
-    version = resolved.version if resolved else None
+    in_file: _FileOptions = {
+        "expand": writing.get("expand", False),
+        "allow_relaxed": writing.get("allow_relaxed", ()),
+        "provider": provider,
+    }
+    # Here, and not when the function is called.
+    expansion_policy(in_file["expand"], in_file["allow_relaxed"])
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
     numbers = (_numbers(donate_argnums), _numbers(static_argnums))
     options = _JaxOptions(fn, *numbers, names, platforms, tuple(disabled_checks))
 
     def exporter(*args: Any, **kwargs: Any) -> JaxProgram:
         hoisted, started = weights == "arguments", monotonic()
-        model, direct, call = _export_call(options, args, kwargs, version, provider, hoisted=hoisted)
+        model, direct, call = _export_call(options, args, kwargs, target, writing, hoisted=hoisted)
         if verify:
             refusal = None if not platforms or "cpu" in platforms else f"it is for {', '.join(platforms)}"
             model = verified(model, "JAX", call.compute, call.examples, verify=True, started=started, reason=refusal)
@@ -175,9 +197,9 @@ def export(
                     f"{options.name} cannot be in a jax.export file, only in an artifact: {said}"
                 ) from error
 
-        consumers = resolved.consumers if resolved else ()
         parts = (model.artifact, model.inputs, model.outputs, model.weights)
-        return JaxProgram(*parts, exported, version, vjp_order, consumers)
+        version, consumers = (model.artifact.version, resolved.consumers) if resolved else (None, ())
+        return JaxProgram(*parts, exported, version, vjp_order, consumers, in_file)
 
     return exporter
 
@@ -232,12 +254,12 @@ def _export_call(
     options: _JaxOptions,
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
-    version: Version | None,
-    provider: str | None,
+    target: str | Version | None,
+    writing: ExportOptions,
     *,
     hoisted: bool,
 ) -> tuple[ExportedModel, Any, _Call]:
-    """Export for the arguments of a call (pytrees); ``version`` is ``None`` for the one that jax writes.
+    """Export for the arguments of a call (pytrees); ``target`` is ``None`` for the version that jax writes.
 
     ``hoisted`` makes arrays over which the function closes arguments. Also returns the ``jax.export.Exported``, unless
     it is not of the function itself, but of a function of its arrays; and the call.
@@ -261,7 +283,7 @@ def _export_call(
     exported = _exported(jitted, given, options, traced)
     kept = exported.module_kept_var_idx
     own = Artifact(exported.mlir_module_serialized, name=options.name, trusted=True)
-    artifact = serialize_module(own, version or own.version, name=options.name, provider=provider)
+    artifact = serialize_module(own, own.version if target is None else target, name=options.name, **writing)
     dropped = dropped_donations(artifact, traced.args_info, kept, names=names)
     artifact = artifact.with_findings([*artifact.findings, *dropped])
     if names is not None:
@@ -303,6 +325,10 @@ class _Call:
             jnp.zeros(each.shape, each.dtype) if isinstance(each, jax.ShapeDtypeStruct) else each for each in leaves
         ]
         for at, value in zip(self.kept, [*inputs, *self.weights], strict=True):
+            wanted = jax.dtypes.canonicalize_dtype(jnp.result_type(leaves[at]))
+            if jax.dtypes.canonicalize_dtype(value.dtype) != wanted:
+                # Stored as integers (allow_signature_change), of which some may stand for no value.
+                raise TypeError(f"random inputs are of {value.dtype} in place of {wanted}: give arrays, not shapes")
             leaves[at] = jnp.array(value, copy=True)
         args, kwargs = jax.tree_util.tree_unflatten(tree, leaves)
         results = jax.jit(lambda: self.function(*args, **kwargs))()
@@ -400,6 +426,7 @@ def _named(artifact: Artifact, kept: Sequence[str], outputs: Sequence[str]) -> A
     signature = artifact.aliases().signature
     first = len(signature.parameters) - len(kept)
     before = (signature.results or 0) - len(outputs)
-    return artifact.with_names(
+    named = artifact.with_names(
         {first + at: name for at, name in enumerate(kept)}, {before + at: name for at, name in enumerate(outputs)}
     )
+    return named.with_making(artifact.made)

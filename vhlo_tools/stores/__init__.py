@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from vhlo_tools.stores.claim import StoreLease
     from vhlo_tools.stores.comparison import VERIFICATION_TABLE, PairRecord, PairStatus, PairSummary
     from vhlo_tools.stores.journal import Journal, journal_path
+    from vhlo_tools.stores.manifests import ManifestResult, ManifestStatus, manifests_at
     from vhlo_tools.stores.members import (
         IN_PLACE,
         RESULT_SUFFIX,

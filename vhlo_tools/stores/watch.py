@@ -181,18 +181,22 @@ class FileStatus:
     """A file of a store on a day."""
 
     file: StoreFile
-    status: StatusName  # left a window, leaves one within the horizon, stays longer; no window, unreadable
-    leaves: tuple[WindowName, date] | None  # the window that it leaves first, and its last day
+    status: StatusName  # leaves a window within the horizon; left one, and leaves none; within; no window; unreadable
+    leaves: tuple[WindowName, date] | None  # that window, or else the one that it leaves first, and its last day
 
     @classmethod
     def of(cls, file: StoreFile, windows: tuple[WindowName, ...], today: date, end: date) -> FileStatus:
         """``end`` is the last day of the horizon; only ``windows`` count."""
-        leaves = file.leaves(windows)
+        first = file.leaves(windows)
         if file.error is not None:
-            return cls(file, "unreadable", leaves)
-        if leaves is None:
-            return cls(file, "none", leaves)
-        return cls(file, "left" if leaves[1] < today else "leaves" if leaves[1] <= end else "within", leaves)
+            return cls(file, "unreadable", first)
+        if first is None:
+            return cls(file, "none", first)
+        # A window that was over long ago must not hide another that is not.
+        leaving = file.leaves([name for name, last in file.windows if name in windows and today <= last <= end])
+        if leaving is not None:
+            return cls(file, "leaves", leaving)
+        return cls(file, "left" if first[1] < today else "within", first)
 
     def end_of(self, window: WindowName) -> date | None:
         """Return the last day of a window; ``None`` if the file has none, or it does not count."""

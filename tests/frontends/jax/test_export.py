@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support.exported_models import check_writing_options
 
 import vhlo_tools as vt
 from vhlo_tools.files import decode_jax_export, read_signature
@@ -163,3 +165,27 @@ def test_results_are_compared_with_those_of_jax_on_request(weights: Any, monkeyp
     assert export(jnp.sin, weights=weights)(jnp.zeros(2)).inputs == ("x",)
     with pytest.raises(vt.InvalidProgramError, match="cannot be compared with what JAX computes: it is for tpu"):
         export(jnp.sin, weights=weights, platforms=["tpu"], verify=True)(batch)
+
+
+def test_options_of_writing(tmp_path: Path) -> None:
+    check_writing_options(lambda **options: export(jnp.tan, verify=True, **options)(X), tmp_path)
+    accurate = partial(jax.lax.exp, accuracy=jax.lax.AccuracyMode.HIGHEST)
+    program = export(accurate, target="1.0.0", allow_relaxed="all")(X)
+    program.save_jax_export(tmp_path / "exp.jax_export", manifest=True)
+    made = vt.Manifest.load(tmp_path / "exp.jax_export.manifest.json").made
+    assert made is not None
+    assert made.options == {"allow_relaxed": "all"}
+    saved = jax.export.deserialize(bytearray((tmp_path / "exp.jax_export").read_bytes()))
+    np.testing.assert_allclose(saved.call(X), np.exp(X), rtol=1e-6)
+
+
+def test_results_of_changed_types_are_compared() -> None:
+    options: Any = {"target": "1.0.0", "expand": True, "allow_signature_change": True, "verify": True}
+    narrow = jnp.arange(4, dtype="float8_e3m4")
+    program = export(lambda x: x + x, **options)(narrow)
+    assert program.artifact.inventory().functions[0].results == ("tensor<4xui8>",)
+    # A jax.export file states the types too.
+    with pytest.raises(vt.DowngradeError, match="f8E3M4"):
+        _ = program.container
+    with pytest.raises(vt.InvalidProgramError, match="random inputs are of uint8 in place of float8_e3m4: give arrays"):
+        export(lambda x: x + x, **options)(jax.ShapeDtypeStruct((4,), narrow.dtype))

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 import pytest
 from keras import layers
-from support.exported_models import check_model, results_of
+from support.exported_models import check_model, check_writing_options, results_of
 
 import vhlo_tools as vt
 from vhlo_tools.integrations.keras import export
@@ -320,3 +322,8 @@ def test_targets_that_are_too_old() -> None:
     model = keras.Model(x, keras.ops.tan(x))
     with pytest.raises(vt.DowngradeError, match=r"functional cannot be written for 1\.3\.0"):
         export(model, target="1.3.0", batch_size=1)
+
+
+def test_options_of_writing(tmp_path: Path) -> None:
+    model = keras.Sequential([keras.Input((3,)), layers.Activation(keras.ops.tan)])
+    check_writing_options(partial(export, model, batch_size=1), tmp_path)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from support.exported_models import check_model
+from support.exported_models import check_model, check_writing_options
 
 from vhlo_tools.integrations.exported_model import ExportedModel
 from vhlo_tools.integrations.tensorflow import export
@@ -216,3 +217,7 @@ def test_shapes_that_are_open_take_sizes() -> None:
         check_model(partial(exported, function, **options), [matrix, vector], [matrix @ vector], 1e-5)
     # The shapes of arguments are more than those of the signature.
     check_model(partial(exported, function, matrix, vector), [matrix, vector], [matrix @ vector], 1e-5)
+
+
+def test_options_of_writing(tmp_path: Path) -> None:
+    check_writing_options(partial(export, tf.tan, np.ones(3, np.float32)), tmp_path)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import torch
+from support.exported_models import check_writing_options
 from support.xla_cpu import run_on_xla
 from torch import nn
 
@@ -383,3 +385,13 @@ def test_the_sign_of_a_nan_is_zero(importer: Any) -> None:
     results = run_on_xla(bytes(export(Signs(), (x,), importer=importer).artifact), [x.numpy()])
     for result, expected in zip(results, Signs()(x), strict=True):
         np.testing.assert_array_equal(result, expected.numpy())
+
+
+class Tangent(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.tan(x)
+
+
+@both_importers
+def test_options_of_writing(importer: Any, tmp_path: Path) -> None:
+    check_writing_options(partial(export, Tangent(), (torch.ones(3),), importer=importer), tmp_path)
