@@ -184,7 +184,7 @@ def test_a_missing_extra_is_named(
     # What Python takes for a module that cannot be imported.
     monkeypatch.setitem(sys.modules, "model_signing", None)
     Path(f"{model}.sig").write_text("{}")
-    for options in (["sign", "--private-key", "a", "--force"], ["verify", "--public-key", "a"]):
+    for options in (["sign", "--private-key", "a", "--force"], ["check", "--public-key", "a"]):
         assert main(["manifest", options[0], str(model), *options[1:]]) == 2
         assert "pip install '.[signing]' in a clone of vhlo_tools" in capsys.readouterr().err
 
@@ -230,7 +230,7 @@ def test_every_report_has_the_finding(model: Path, form: str, capsys: pytest.Cap
     assert "manifest_missing" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", [["write"], ["show"], ["verify"], ["sign", "--private-key", "key.pem"]])
+@pytest.mark.parametrize("command", [["write"], ["show"], ["check"], ["sign", "--private-key", "key.pem"]])
 def test_stdin_has_no_file_beside_it(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["manifest", *command, "-"]) == 2
     assert "give the name of that file" in capsys.readouterr().err
@@ -276,7 +276,7 @@ def test_manifests_of_a_folder(store: Path, capsys: pytest.CaptureFixture[str]) 
     assert {name for name, _ in new} == {f"store/{name}.manifest.json" for name in names}
     for name in names:
         assert vt.Manifest.load(f"{store}/{name}.manifest.json").verify(store / name) == ()
-    for words in (["write"], ["write", "--force"], ["verify"]):
+    for words in (["write"], ["write", "--force"], ["check"]):
         assert main(["manifest", *words, str(store)]) == 0
         assert capsys.readouterr().out == "manifests: 3 matching; 2 other files are no artifacts\n"
     assert main(["manifest", "check", str(store / "a.mlirbc"), str(store / "sub"), "--exclude", "c.*"]) == 0
@@ -289,7 +289,7 @@ def test_what_differs_in_a_folder_is_told(store: Path, capsys: pytest.CaptureFix
     made.save(store / "sub" / "c.bin.manifest.json", force=True)
     change(store / "a.mlirbc")
     capsys.readouterr()
-    for words, code in ((["verify", "--output-format", "json"], 1), (["write"], 1)):
+    for words, code in ((["check", "--output-format", "json"], 1), (["write"], 1)):
         assert main(["manifest", *words, str(store)]) == code
     said, text = capsys.readouterr().out.rsplit("}\n", 1)
     found = json.loads(said + "}")
