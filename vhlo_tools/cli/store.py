@@ -65,7 +65,7 @@ def status(
 ) -> int:
     """Show which files at PATH leave their windows, and who reads them.
 
-    Files are artifacts and jax.export files.     Windows start on the first day of the version that a file was written
+    Files are artifacts and jax.export files. Windows start on the first day of the version that a file was written
     for. backward, 5 years, or 6 months for 0.x: releases made in this time are promised to read the file. jax-export, 6
     months: releases of jax made in this time are promised to call it. With --window forward, 2 years, or a month for
     0.x: releases made in this time are promised to write files that consumers of that version can read.
