@@ -91,12 +91,12 @@ def show(source: str) -> None:
 @manifest.command("check")
 @options.paths_argument()
 @options.exclude_option()
-@click.option("--public-key", metavar="FILE", help="Verify the signature with this public key, as PEM.")
+@click.option("--public-key", metavar="FILE", help="Check the signature with this public key, as PEM.")
 @click.option(
     "--certificate-chain",
     metavar="FILE",
     multiple=True,
-    help="Verify the signature with these certificates, as PEM: roots, and those below them. May be repeated.",
+    help="Check the signature with these certificates, as PEM: roots, and those below them. May be repeated.",
 )
 @click.option("--signature", "signature_file", metavar="FILE", help="The signature, by default MODEL.sig.")
 @options.format_option
@@ -121,7 +121,7 @@ def check_(
         raise click.UsageError("--public-key and --certificate-chain exclude each other: give only one")
     signed = public_key is not None or bool(certificate_chain)
     if signature_file is not None and not signed:
-        raise click.UsageError("--signature needs --public-key or --certificate-chain to verify it with")
+        raise click.UsageError("--signature needs --public-key or --certificate-chain to check it with")
     if (source := _only(paths)) is None:
         if signature_file is not None:
             raise click.UsageError("--signature is that of one file: leave it out, or name one PATH")

@@ -65,7 +65,7 @@ def given(*names: str) -> str | None:
     return next((each if each.startswith("-") else each.upper() for each in spelled), None)
 
 
-def report_option(what: str = "report") -> Callable[[_F], _F]:
+def result_option(what: str = "result") -> Callable[[_F], _F]:
     said = f"Write the {what} to FILE, replacing its content, instead of stdout."
     return click.option("-o", "--output", metavar="FILE", help=said)
 
@@ -313,7 +313,7 @@ def reporting(command: Callable[..., dict[str, Any]]) -> Callable[..., None]:
             report_findings(command(**arguments)["findings"])
             return
         if arguments["output"] == STANDARD:
-            raise click.UsageError("the report as JSON goes to stdout: give -o FILE for the output")
+            raise click.UsageError("the result as JSON goes to stdout: give -o FILE for the output")
         try:
             report = {"ok": True, **command(**arguments)}
         except VhloToolsError as error:

@@ -209,7 +209,7 @@ def diff(specs: Specification, start: Version, end: Version, output_format: str)
 @specs_option
 @options.format_option
 def lint(specs: Specification, against: str | None, write_baseline: bool, output_format: str) -> int:
-    """Check that it is consistent. No released entry may have changed."""
+    """Check that the specification is consistent. No released entry may have changed."""
     violations = violations_of(specs, against)
     released = against is not None or has_release(specs)
     written = write_release(specs) if write_baseline and not violations else None

@@ -52,7 +52,7 @@ def store() -> None:
     *("text", "json", "parquet"),
     what="parquet is a table for other programs, and needs -o FILE and the extra `distributed`.",
 )
-@options.report_option()
+@options.result_option()
 def status(
     paths: tuple[str, ...],
     horizon: str,
@@ -68,7 +68,7 @@ def status(
 ) -> int:
     """Show which files at PATH leave their windows, and who reads them.
 
-    Files are artifacts and jax.export files.     Windows start on the first day of the version that a file was written
+    Files are artifacts and jax.export files. Windows start on the first day of the version that a file was written
     for. backward, 5 years, or 6 months for 0.x: releases made in this time are promised to read the file. jax-export, 6
     months: releases of jax made in this time are promised to call it. With --window forward, 2 years, or a month for
     0.x: releases made in this time are promised to write files that consumers of that version can read.
@@ -105,7 +105,7 @@ def status(
             chunks = parquet_chunks(STATUS_TABLE, judged, said) if binary else encoded(lines)
             options.write_output(output, chunks, force=True, binary=binary)
             if output != options.STANDARD:
-                echo(f"vhlo: {_total(end, counts)}; the report is in {output}", err=True)
+                echo(f"vhlo: {_total(end, counts)}; the result is in {output}", err=True)
     if counts["unreadable"]:
         return 2
     return int(any(counts[state] for state in failing))
