@@ -33,8 +33,6 @@ OUTCOMES: Final = {
     "too-long": "take too long",
     "raised": "other errors",
 }
-#: So many primitives are named for a cause.
-SHOWN: Final = 6
 
 
 def outcomes(record: Mapping[str, Any]) -> Iterator[str]:
@@ -50,25 +48,23 @@ def outcomes(record: Mapping[str, Any]) -> Iterator[str]:
 
 def causes(record: Mapping[str, Any]) -> Iterator[str]:
     """Yield the rows of the table of what all others than those that agree end of."""
-    yield "| engine | programs | outcome | cause | primitives |"
-    yield "|---|---|---|---|---|"
+    yield "| engine | programs | outcome | cause |"
+    yield "|---|---|---|---|"
     order = list(OUTCOMES)
     found = sorted(record["causes"], key=lambda each: (order.index(each["outcome"]), each["engine"], -each["programs"]))
     for each in found:
-        named, rest = each["primitives"][:SHOWN], len(each["primitives"]) - SHOWN
-        primitives = ", ".join(f"`{name}`" for name in named) + (f" and {rest} more" if rest > 0 else "")
-        row = [f"`{each['engine']}`", str(each["programs"]), OUTCOMES[each["outcome"]], each["reason"], primitives]
+        row = [f"`{each['engine']}`", str(each["programs"]), OUTCOMES[each["outcome"]], each["reason"]]
         yield f"| {' | '.join(row)} |"
 
 
 def faults(_: Mapping[str, Any]) -> Iterator[str]:
     """Yield the rows of the table of known faults."""
-    yield "| fault | engine | in | what goes wrong | avoided | right from jaxlib |"
-    yield "|---|---|---|---|---|---|"
+    yield "| fault | in | what goes wrong | avoided | right from jaxlib |"
+    yield "|---|---|---|---|---|"
     for each in KNOWN_FAULTS:
         link = f"[{each.id}](upstream-findings.md#{each.id.lower()})"
         ops = ", ".join(f"`{name}`" for name in each.ops[:3]) + (" and others" if len(each.ops) > 3 else "")
-        yield f"| {link} | `{each.engine}` | {ops or 'all ops'} | {each.title} | {each.remedy} | {each.mended or '-'} |"
+        yield f"| {link} | {ops or 'all ops'} | {each.title} | {each.remedy} | {each.mended or '-'} |"
 
 
 def judge_options(_: Mapping[str, Any]) -> Iterator[str]:
