@@ -53,12 +53,10 @@ _VALUES: Final[dict[str, tuple[str, Callable[[Point], float]]]] = {
 #: The files of the pictures, each with the family and the value that it shows.
 PICTURES: Final = {f"performance-{family}-{value}.svg": (family, value) for family in _DRAWN for value in _VALUES}
 
-
 def points_of(measured: Measured, python: str) -> list[Point]:
     """Return the points of growth that a Python measured."""
     growth = measured.get(python, {}).get("growth")
     return [Point(**dict(zip(growth["titles"], row, strict=True))) for row in growth["rows"]] if growth else []
-
 
 def outcomes_of(measured: Measured, python: str) -> dict[str, Outcome]:
     """Return what a Python measured of the aims, by their names."""
@@ -66,11 +64,9 @@ def outcomes_of(measured: Measured, python: str) -> dict[str, Outcome]:
     found = [Outcome(**dict(zip(aims["titles"], row, strict=True))) for row in aims["rows"]] if aims else []
     return {each.aim: each for each in found}
 
-
 def written(page: str, measured: Measured) -> str:
     """Return a page with its tables made anew, each of which stands after a comment that names it."""
     return with_tables(page, TABLES, measured)
-
 
 def pictures(measured: Measured) -> dict[str, str]:
     """Return the pictures by the names of their files, of the first Python that measured growth.
@@ -85,11 +81,9 @@ def pictures(measured: Measured) -> dict[str, str]:
         if (own := [each for each in points if each.family == family])
     }
 
-
 def _points(measured: Measured) -> list[Point]:
     """Return the points of the first Python that measured growth."""
     return next((found for python in measured if (found := points_of(measured, python))), [])
-
 
 def _picture(points: Sequence[Point], family: Family, value: str) -> str:
     what, number = _VALUES[value]
@@ -105,7 +99,6 @@ def _picture(points: Sequence[Point], family: Family, value: str) -> str:
     sizes = [(float(each), _size(family, each)) for each in sorted({each.size for each in points})]
     return draw(panels, what=what, sizes=sizes, of="ops" if family == "ops" else "bytes of constants")
 
-
 def _size(family: str, size: int) -> str:
     """Return the size of an artifact as a person says it."""
     if family != "constants":
@@ -115,18 +108,14 @@ def _size(family: str, size: int) -> str:
             return f"{size >> power} {unit}"
     return f"{size} B"
 
-
 def _taken(point: Point | None) -> str:
     return f"{point.cpu:.2f} s, {point.peak / MEGABYTE:,.0f}" if point else "-"
-
 
 def _powers(points: Sequence[Point]) -> list[str]:
     return ["-" if each is None else f"{each:.2f}" for each in (exponent(points, "cpu"), exponent(points, "peak"))]
 
-
 def _of_command(points: Sequence[Point], name: str) -> dict[int, Point]:
     return {each.size: each for each in points if each.command == name}
-
 
 def _machines(measured: Measured) -> str:
     rows = []
@@ -148,7 +137,6 @@ def _machines(measured: Measured) -> str:
     titles = ("measured", "Python", "library", "machine", "processes that ran already", "date and revision")
     return rows_of(titles, rows)
 
-
 def _aims(measured: Measured) -> str:
     found = {python: outcomes_of(measured, python) for python in measured if "aims" in measured[python]}
     titles = ["what", "of", "aim"]
@@ -157,14 +145,13 @@ def _aims(measured: Measured) -> str:
     rows = []
     for aim in AIMS:
         # What a million ops take stands in the table of ops.
-        if aim.group == "a million ops" or not any(aim.name in each for each in found.values()):
+        if aim.group == "a million ops" or aim.most is None or not any(aim.name in each for each in found.values()):
             continue
-        row = [aim.name, aim.unit, "-" if aim.most is None else f"{aim.most:g}"]
+        row = [aim.name, aim.unit, f"{aim.most:g}"]
         for each in found.values():
             row += _cells(each.get(aim.name), aim.most)
         rows.append(row)
     return rows_of(titles, rows)
-
 
 def _cells(outcome: Outcome | None, most: float | None) -> list[str]:
     if outcome is None:
@@ -173,10 +160,8 @@ def _cells(outcome: Outcome | None, most: float | None) -> list[str]:
     reached = f"**{figure}**" if most is not None and outcome.measured > most else figure
     return [reached, "-" if outcome.cpu is None else _figure(outcome.cpu)]
 
-
 def _figure(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
-
 
 def _grown(family: Family) -> Callable[[Measured], str]:
     """Return what makes the table of all commands on the artifacts of a family, of the first Python."""
@@ -189,11 +174,10 @@ def _grown(family: Family) -> Callable[[Measured], str]:
             own = _of_command(points, command.name)
             if own:
                 cells = [_taken(own.get(size)) for size in sizes]
-                rows.append([command.name, *cells, *_powers(list(own.values()))])
-        return rows_of(["command", *(_size(family, each) for each in sizes), "time ^", "memory ^"], rows)
+                rows.append([command.name, *cells])
+        return rows_of(["command", *(_size(family, each) for each in sizes)], rows)
 
     return table
-
 
 def _shapes(measured: Measured) -> str:
     points = _points(measured)
@@ -210,12 +194,10 @@ def _shapes(measured: Measured) -> str:
         rows.append(["one after the other" if shape == "ops" else shape, f"{largest:,}", *cells])
     return rows_of(["program", "ops", *names], rows)
 
-
 def _steeper(measured: Measured) -> str:
     rows = [row for python in measured for row in _steeper_of(python, points_of(measured, python))]
     titles = ("Python", "artifacts", "command", "time ^", "memory ^", "the library's time ^", "its memory ^")
     return rows_of(titles, rows or [["-", "all", "none", *["-"] * 4]])
-
 
 def _steeper_of(python: str, points: Sequence[Point]) -> Iterator[list[str]]:
     """Yield a row for each of our commands that grows faster than linearly, with the library on the same artifacts."""
@@ -230,7 +212,6 @@ def _steeper_of(python: str, points: Sequence[Point]) -> Iterator[list[str]]:
                 library = _powers(list(_of_command(own, command.beside).values()))
                 yield [python, family, command.name, *_powers(ran), *library]
 
-
 TABLES: Final[dict[str, Callable[[Measured], str]]] = {
     "machines": _machines,
     "aims": _aims,
@@ -239,7 +220,6 @@ TABLES: Final[dict[str, Callable[[Measured], str]]] = {
     "shapes": _shapes,
     "steeper": _steeper,
 }
-
 
 def write() -> None:
     """Write the page and, where matplotlib is installed, its pictures."""
@@ -251,7 +231,6 @@ def write() -> None:
     for name, picture in pictures(measured).items():
         PAGE.with_name(name).write_text(picture)
 
-
 def main() -> None:
     """Print the tables, or write the page and its pictures."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -262,7 +241,6 @@ def main() -> None:
     measured = load()
     for name, table in TABLES.items():
         print(f"{name}\n{table(measured)}\n")
-
 
 if __name__ == "__main__":
     main()

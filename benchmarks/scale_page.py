@@ -24,10 +24,9 @@ MEASURED: Final = Path(__file__).with_name("scale_measured.json")
 #: Assumed: the seconds until a store answers, and the bytes that go each way in a second between it and a worker.
 LATENCY: Final = 0.05
 NETWORK: Final = 10e9 / 8
-#: Requests in a second that Amazon allows on one prefix, and the keys in a page of a listing.
+#: Requests in a second that Amazon allows on one prefix.
 READS: Final = 5_500
 WRITES: Final = 3_500
-KEYS: Final = 1_000
 #: The limits of a batch of small files, as vhlo_tools.stores.migration has them.
 FILES: Final = 32
 #: Parts of an upload, as vhlo_tools.files.objects has them: so many of a size, then of twice that.
@@ -122,13 +121,6 @@ def _costs(measured: Measured) -> str:
             rows.append([where, f"{each['size']:,}", _ms(each["cpu"]), *(traffic if kinds else ["-"] * 4)])
     return rows_of(titles, rows)
 
-def _memory(measured: Measured) -> str:
-    rows = [
-        [each["logs"], f"{each['files']:,}", f"{each['client'] / 1e6:.1f}", f"{each['scheduler'] / 1e6:.1f}"]
-        for each in measured["memory"]
-    ]
-    return rows_of(("Dask's logs", "files so far", "client, MB", "scheduler, MB"), rows)
-
 def _stored(measured: Measured, size: int) -> dict[str, Any]:
     found: dict[str, Any] = next(each for each in measured["costs"]["objects in a store"] if each["size"] == size)
     return found
@@ -169,19 +161,6 @@ def _small(measured: Measured) -> str:
         )
     titles = ("workers", "workers alone", "client alone", "scheduler alone", "simulated")
     return rows_of((*titles, "client busy", "scheduler busy", "workers busy"), rows)
-
-def _small_requests(measured: Measured) -> str:
-    cost, number = _stored(measured, SMALL[1]), SMALL[0]
-    kinds = {name: each for name, each in cost["kinds"].items() if name not in ("claim", "LIST")}
-    pages = number / KEYS
-    rows = [["LIST", f"{pages:,.0f}", f"{_time(pages * LATENCY)} one after the other, at {LATENCY} s (assumed)"]]
-    for kind, each in sorted(kinds.items()):
-        rate = READS if kind in ("GET", "HEAD") else WRITES
-        rows.append([kind, f"{each * number:,.0f}", f"{_time(each * number / rate)} at {rate:,} a second"])
-    for name, way in (("read", "bytes read"), ("written", "bytes written")):
-        total = cost[name] * number
-        rows.append([way, f"{total / 1e12:,.0f} TB", f"{_time(total / NETWORK / 100)} with 100 machines at 10 Gbit/s"])
-    return rows_of(("", "number", "takes at least, on one prefix"), rows)
 
 def _limits(measured: Measured) -> str:
     parts = _small_parts(measured)
@@ -241,9 +220,7 @@ TABLES: Final[dict[str, Callable[[Measured], str]]] = {
     "parts": _parts,
     "confirmed": _confirmed,
     "costs": _costs,
-    "memory": _memory,
     "small": _small,
-    "small requests": _small_requests,
     "small limits": _limits,
     "large": _large,
 }

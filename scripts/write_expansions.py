@@ -18,7 +18,6 @@ COLUMNS = (
     "since",
     "effect",
     "oldest version reached",
-    "leaves",
     "does not apply to",
     "read and run by jaxlib",
 )
@@ -26,7 +25,6 @@ COLUMNS = (
 LONG = 100
 #: The paragraphs around the table.
 BEGIN, END = "from `dialect_specs/vhlo/`.\n\n", "\n## Shardy\n"
-
 
 def rows() -> Iterator[str]:
     """Yield the lines of the table, the newest features first."""
@@ -36,33 +34,28 @@ def rows() -> Iterator[str]:
     for feature in reversed(known_features()):
         yield from _rows(feature, said)
 
-
 def _rows(feature: Feature, said: dict[str, str]) -> Iterator[str]:
     named = f"`{feature.id}`: {feature.title} | {feature.introduced}"
     if feature.unasked:
-        yield f"| {named} | exact, without being asked | {minimum_version()} | {feature.unasked} | | |"
+        yield f"| {named} | exact, without being asked | {minimum_version()} | {feature.unasked} | |"
     elif not feature.expansions:
-        yield f"| {named} | none | | | {feature.inexpressible or 'no expansion yet'} | |"
+        yield f"| {named} | none | | {feature.inexpressible or 'no expansion yet'} | |"
     for each in feature.expansions:
         effect = f"relaxed: gives up {each.gives_up}" if each.gives_up else each.effect
-        leaves = ", ".join(f"`{op}`" for op in each.leaves) or "the op without it"
-        where = f"`{feature.id}`, {each.effect}"
-        cells = [_once(leaves, where, said), _once(each.limits or "", where, said), _releases(feature, each.effect)]
+        limits = _once(each.limits or "", f"`{feature.id}`, {each.effect}", said)
+        cells = [limits, _releases(feature, each.effect)]
         yield f"| {named} | {effect} | {each.to} | {' | '.join(cells)} |"
-
 
 def _once(text: str, where: str, said: dict[str, str]) -> str:
     """Return a text or, if it is long and stands in a row above, which row that is."""
     first = said.setdefault(text, where)
     return text if len(text) < LONG or first == where else f"as {first}"
 
-
 def _releases(feature: Feature, effect: Effect) -> str:
     """Return the releases that read an expanded program; what they could not run has the reason behind them."""
     known = [each for each in known_confirmations() if (each.feature, each.effect) == (feature.id, effect)]
     known.sort(key=lambda each: tuple(map(int, each.release.split("."))))
     return ", ".join(each.release + (f" (read only: {each.not_run})" if each.not_run else "") for each in known)
-
 
 def main(check: bool) -> int:
     """Write the table, or check it, and return the exit code."""
@@ -74,7 +67,6 @@ def main(check: bool) -> int:
         return int(before != after)
     PAGE.write_text(after)
     return 0
-
 
 if __name__ == "__main__":
     sys.exit(main("--check" in sys.argv[1:]))
