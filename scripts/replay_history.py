@@ -41,6 +41,7 @@ DAYS_A_MONTH: Final = 30.44
 #: Months in which new releases of upstream's can write what old ones read, since 1.0.0.
 FORWARD: Final = 24
 
+
 @dataclass(frozen=True, slots=True)
 class HistoricArtifact:
     """An artifact that a release wrote."""
@@ -52,6 +53,7 @@ class HistoricArtifact:
     target: str  # the version that it wrote for
     file: str  # the name of the file in the archive; several may have the same
 
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What a reader made of the artifacts."""
@@ -61,6 +63,7 @@ class Reading:
     day: str  # the day of the release
     refused: Mapping[str, str]  # the files that it refused, with its words
 
+
 def writers() -> list[Release]:
     """Return the first jaxlib of every StableHLO version that one has, oldest first."""
     found: dict[vt.Version, Release] = {}
@@ -68,22 +71,27 @@ def writers() -> list[Release]:
         found.setdefault(release.stablehlo, release)
     return sorted(found.values(), key=lambda release: release.stablehlo)
 
+
 def readers() -> list[str]:
     """Return the last jaxlib of each half year, and the releases of other packages."""
     halves = {(each.date.year, each.date.month > 6): each for each in sorted(_jaxlibs(), key=lambda each: each.date)}
     return [*map(str, halves.values()), *OTHER_READERS]
 
+
 def _jaxlibs() -> list[Release]:
     return [release for release in known_releases() if release.package == "jaxlib"]
+
 
 def _day_of(reader: str) -> date:
     package, _, number = reader.partition("==")
     return next(each.date for each in known_releases() if (each.package, each.release) == (package, number))
 
+
 def two_years_before(release: Release) -> vt.Version:
     """Return the oldest version of the jaxlibs of the two years before a release."""
     recent = [each for each in _jaxlibs() if 0 <= (release.date - each.date).days <= FORWARD * DAYS_A_MONTH]
     return min(each.stablehlo for each in recent)
+
 
 def programs() -> list[MatrixProgram]:
     """Return the programs, at the oldest versions that have all of them."""
@@ -94,6 +102,7 @@ def programs() -> list[MatrixProgram]:
             oldest = vt.retarget(newest, newest.requirements().downgradable_to)
             found.append(MatrixProgram(path.stem, oldest, None))
     return found
+
 
 def write() -> None:
     """Let every release write every program, and keep what it wrote."""
@@ -126,6 +135,7 @@ def write() -> None:
     ARCHIVE.write_bytes(_packed(parts))
     _say(f"{len(artifacts)} artifacts, {len(contents)} different, {ARCHIVE.stat().st_size:,} bytes")
 
+
 def _packed(parts: Mapping[str, bytes]) -> bytes:
     """Return an archive that is the same for the same contents."""
     packed = io.BytesIO()
@@ -136,6 +146,7 @@ def _packed(parts: Mapping[str, bytes]) -> bytes:
             archive.addfile(entry, io.BytesIO(parts[name]))
     return packed.getvalue()
 
+
 @cache
 def history() -> tuple[list[HistoricArtifact], dict[str, bytes], dict[str, Manifest]]:
     """Return the artifacts, and their contents and manifests by file."""
@@ -145,9 +156,11 @@ def history() -> tuple[list[HistoricArtifact], dict[str, bytes], dict[str, Manif
     manifests = {file: Manifest.decode(text.encode()) for file, text in json.loads(parts.pop(MANIFESTS)).items()}
     return index, parts, manifests
 
+
 def _part(archive: tarfile.TarFile, entry: tarfile.TarInfo) -> bytes:
     file = archive.extractfile(entry)
     return file.read() if file is not None else b""
+
 
 def read() -> None:
     """Let every reader read all of it, and keep what became of it."""
@@ -162,6 +175,7 @@ def read() -> None:
         _say(f"{reader} read {len(contents) - len(refused)} of {len(contents)}")
     keep(str(date.today()), found)
 
+
 def keep(day: str, found: Iterable[Reading]) -> None:
     """Keep what became of the artifacts, by their numbers in the order of their names."""
     number = {file: place for place, file in enumerate(sorted(history()[1]))}
@@ -174,6 +188,7 @@ def keep(day: str, found: Iterable[Reading]) -> None:
     lines = ",\n".join(json.dumps(each) for each in kept)
     READ.write_text(f'{{"date": "{day}", "readings": [\n{lines}\n]}}\n')
 
+
 def readings() -> tuple[str, list[Reading]]:
     """Return the day on which the readers read, and what became of it."""
     kept = json.loads(READ.read_text())
@@ -183,6 +198,7 @@ def readings() -> tuple[str, list[Reading]]:
         refused = {files[number]: words for words, numbers in each["refused"].items() for number in numbers}
         found.append(Reading(**{**each, "refused": refused}))
     return kept["date"], found
+
 
 def page() -> Iterator[str]:
     """Yield the tables of the page."""
@@ -208,6 +224,7 @@ def page() -> Iterator[str]:
     yield ""
     yield from _promises(index, contents, found)
 
+
 def _by_year(index: list[HistoricArtifact], found: Iterable[Reading]) -> Iterator[str]:
     by_year: dict[str, list[str]] = defaultdict(list)
     for each in index:
@@ -223,6 +240,7 @@ def _by_year(index: list[HistoricArtifact], found: Iterable[Reading]) -> Iterato
             shares.append("all" if number == len(files) else f"{number} of {len(files)}")
         yield f"| {reading.reader} | {reading.version} | {reading.day[:7]} | {' | '.join(shares)} |"
     yield f"| *artifacts* | | | {' | '.join(str(len(by_year[year])) for year in years)} |"
+
 
 def _promises(index: list[HistoricArtifact], contents: Mapping[str, bytes], found: list[Reading]) -> Iterator[str]:
     """Yield how often each promise was put to the test, and where it did not hold."""
@@ -265,12 +283,14 @@ def _promises(index: list[HistoricArtifact], contents: Mapping[str, bytes], foun
             own = {program: number for (program, *rest), number in sorted(surprises.items()) if rest == [reader, words]}
             yield f"| {reader} | {_cell(words)} | {', '.join(own)} | {sum(own.values())} |"
 
+
 _KINDS: Final = {
     "backward": "Backward: a new release reads what an old one wrote, for five years since 1.0.0, before for six "
     "months.",
     "forward": "Forward: an old release reads what a new one wrote for its version, for two years since 1.0.0, before "
     "for one month.",
 }
+
 
 def _promise(artifact: HistoricArtifact, reader_day: date, reader: vt.Version) -> str | None:
     """Return the promise by which a reader of a day is to read an artifact, if there is one."""
@@ -282,8 +302,10 @@ def _promise(artifact: HistoricArtifact, reader_day: date, reader: vt.Version) -
     held = promised("backward" if days >= 0 else "forward", target.minor_release)
     return window if held is not None and abs(days) <= held.months * DAYS_A_MONTH else None
 
+
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
+
 
 def write_page() -> None:
     """Write the tables into the page."""
@@ -291,8 +313,10 @@ def write_page() -> None:
     before, _, rest = text.partition(BEGIN)
     PAGE.write_text("\n".join([before + BEGIN, "", *page(), "", END + rest.partition(END)[2]]))
 
+
 def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
+
 
 def main() -> int:
     """Write, read, and make the page."""
@@ -307,6 +331,7 @@ def main() -> int:
         print(f"replay_history: {error}", file=sys.stderr)
         return 1
     return 0
+
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -93,16 +93,6 @@ def values(_: Mapping[str, Any]) -> Iterator[str]:
         yield f"| `{engine}` | {record['with'][engine]} | {' | '.join(f'{each:,}' for each in numbers)} |"
 
 
-def iree_values(_: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the rows of the table of what IREE gets wrong there."""
-    yield "| ops of types | cause |"
-    yield "|---|---|"
-    causes = json.loads(VALUES.read_text())["causes"]
-    for each in sorted(causes, key=lambda each: -each["ops"]):
-        if each["outcome"] == "wrong":
-            yield f"| {each['ops']} | {each['reason']} |"
-
-
 TABLES: Final[Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]]] = {
     "outcomes": outcomes,
     "causes": causes,
@@ -110,7 +100,6 @@ TABLES: Final[Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]]] = {
     "options": judge_options,
     "sweep": sweep,
     "values": values,
-    "iree_values": iree_values,
 }
 
 

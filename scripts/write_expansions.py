@@ -26,6 +26,7 @@ LONG = 100
 #: The paragraphs around the table.
 BEGIN, END = "from `dialect_specs/vhlo/`.\n\n", "\n## Shardy\n"
 
+
 def rows() -> Iterator[str]:
     """Yield the lines of the table, the newest features first."""
     yield f"| {' | '.join(COLUMNS)} |"
@@ -33,6 +34,7 @@ def rows() -> Iterator[str]:
     said: dict[str, str] = {}
     for feature in reversed(known_features()):
         yield from _rows(feature, said)
+
 
 def _rows(feature: Feature, said: dict[str, str]) -> Iterator[str]:
     named = f"`{feature.id}`: {feature.title} | {feature.introduced}"
@@ -46,16 +48,19 @@ def _rows(feature: Feature, said: dict[str, str]) -> Iterator[str]:
         cells = [limits, _releases(feature, each.effect)]
         yield f"| {named} | {effect} | {each.to} | {' | '.join(cells)} |"
 
+
 def _once(text: str, where: str, said: dict[str, str]) -> str:
     """Return a text or, if it is long and stands in a row above, which row that is."""
     first = said.setdefault(text, where)
     return text if len(text) < LONG or first == where else f"as {first}"
+
 
 def _releases(feature: Feature, effect: Effect) -> str:
     """Return the releases that read an expanded program; what they could not run has the reason behind them."""
     known = [each for each in known_confirmations() if (each.feature, each.effect) == (feature.id, effect)]
     known.sort(key=lambda each: tuple(map(int, each.release.split("."))))
     return ", ".join(each.release + (f" (read only: {each.not_run})" if each.not_run else "") for each in known)
+
 
 def main(check: bool) -> int:
     """Write the table, or check it, and return the exit code."""
@@ -67,6 +72,7 @@ def main(check: bool) -> int:
         return int(before != after)
     PAGE.write_text(after)
     return 0
+
 
 if __name__ == "__main__":
     sys.exit(main("--check" in sys.argv[1:]))

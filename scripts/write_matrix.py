@@ -38,6 +38,7 @@ CONSUMERS: Final = (
     "iree-base-compiler==3.13.0",
 )
 
+
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """Why the specification was wrong about some cells, or results differed."""
@@ -47,6 +48,7 @@ class Explanation:
     release: str
     outcome: str  # what happened
     text: str  # the explanation
+
 
 _QUANTIZED: Final = (
     "Its function from text or bytecode to an artifact makes a context that does not know the types of the dialect "
@@ -78,11 +80,13 @@ EXPLANATIONS: Final = (
     ),
 )
 
+
 def programs() -> dict[str, Path]:
     """Return the programs: those of the features, and those of everything that the first versions had."""
     folders = ("history", "features")
     paths = (path for each in folders for path in sorted((ROOT / "tests" / "programs" / each).glob("*.mlir")))
     return {path.stem: path for path in paths}
+
 
 def explanation_of(cell: Cell) -> Explanation | None:
     """Return the explanation of a cell."""
@@ -92,6 +96,7 @@ def explanation_of(cell: Cell) -> Explanation | None:
         if each.program in ("", cell.program) and (each.release, each.outcome) == (release, outcome):
             return each
     return None
+
 
 def kept(matrix: Matrix) -> dict[str, Any]:
     """Return what is kept of a matrix: cells as letters, and words where something was not as expected."""
@@ -111,6 +116,7 @@ def kept(matrix: Matrix) -> dict[str, Any]:
         "words": sorted({f"{cell.program} | {cell.producer} | {cell.consumer} | {cell.words}" for cell in telling}),
     }
 
+
 def restored(found: dict[str, Any]) -> Matrix:
     """Return a matrix from what was kept of it."""
     words = {tuple(line.split(" | ", 3)[:3]): line.split(" | ", 3)[3] for line in found["words"]}
@@ -127,6 +133,7 @@ def restored(found: dict[str, Any]) -> Matrix:
         for key in ("producers", "consumers")
     }
     return Matrix(facts["producers"], facts["consumers"], tuple(found["programs"]), tuple(cells))
+
 
 def tables(found: dict[str, Any]) -> Iterator[str]:
     """Yield the lines of the page that come from the matrix.
@@ -177,6 +184,7 @@ def tables(found: dict[str, Any]) -> Iterator[str]:
         for (program, release, words), number in sorted(died.items()):
             yield f"| {number} | {program} | {release} | {words.partition(': ')[2].partition('. ')[0]} |"
 
+
 def write(found: dict[str, Any]) -> None:
     """Write the picture, and the page."""
     PICTURE.write_bytes(draw_matrix(restored(found), ".svg"))
@@ -184,6 +192,7 @@ def write(found: dict[str, Any]) -> None:
     before, _, rest = page.partition(BEGIN)
     after = rest.partition(END)[2]
     PAGE.write_text("\n".join([before + BEGIN, "", *tables(found), "", END + after]))
+
 
 def main() -> None:
     """Run the releases, and write the page."""
@@ -201,6 +210,7 @@ def main() -> None:
         KEPT.write_text(json.dumps(kept(matrix), indent=1) + "\n")
     if "write" in steps:
         write(json.loads(KEPT.read_text()))
+
 
 if __name__ == "__main__":
     main()
