@@ -102,25 +102,6 @@ def _parts(measured: Measured) -> str:
     rows[-1][-1] = "-"
     return rows_of(("part", "ms, files", "ms, objects"), rows)
 
-def _confirmed(measured: Measured) -> str:
-    pairs = measured["confirmed"]
-    ratios = [each["simulated"] / each["measured"] for each in pairs]
-    other = [each["foreign"] for each in pairs]
-    cells = [len(pairs), f"{min(other):.1f} to {max(other):.1f}", f"{min(ratios):.2f} to {max(ratios):.2f}"]
-    titles = ("runs of 5,000 files on four workers", "other work", "simulated, of measured", "median")
-    return rows_of(titles, [[*cells, f"**{statistics.median(ratios):.2f}**"]])
-
-def _costs(measured: Measured) -> str:
-    titles = ("where", "bytes", "ms of processor", "requests", "bytes read", "bytes written", "kinds of requests")
-    rows = []
-    for where, costs in measured["costs"].items():
-        for each in costs:
-            kinds = {name: number for name, number in (each["kinds"] or {}).items() if name != "claim"}
-            said = ", ".join(f"{number:.0f} {name}" for name, number in sorted(kinds.items()) if name != "LIST")
-            traffic = [f"{each['requests']:.1f}", f"{each['read']:,.0f}", f"{each['written']:,.0f}", said]
-            rows.append([where, f"{each['size']:,}", _ms(each["cpu"]), *(traffic if kinds else ["-"] * 4)])
-    return rows_of(titles, rows)
-
 def _stored(measured: Measured, size: int) -> dict[str, Any]:
     found: dict[str, Any] = next(each for each in measured["costs"]["objects in a store"] if each["size"] == size)
     return found
@@ -218,8 +199,6 @@ def _large(measured: Measured) -> str:
 TABLES: Final[dict[str, Callable[[Measured], str]]] = {
     "runs": _runs,
     "parts": _parts,
-    "confirmed": _confirmed,
-    "costs": _costs,
     "small": _small,
     "small limits": _limits,
     "large": _large,
