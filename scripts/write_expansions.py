@@ -42,11 +42,11 @@ def _rows(feature: Feature, said: dict[str, str]) -> Iterator[str]:
         yield f"| {named} | exact, without being asked | {minimum_version()} | {feature.unasked} | |"
     elif not feature.expansions:
         yield f"| {named} | none | | {feature.inexpressible or 'no expansion yet'} | |"
-    for each in feature.expansions:
+    for number, each in enumerate(feature.expansions):
         effect = f"relaxed: gives up {each.gives_up}" if each.gives_up else each.effect
         limits = _once(each.limits or "", f"`{feature.id}`, {each.effect}", said)
         cells = [limits, _releases(feature, each.effect)]
-        yield f"| {named} | {effect} | {each.to} | {' | '.join(cells)} |"
+        yield f"| {f'`{feature.id}` | ' if number else named} | {effect} | {each.to} | {' | '.join(cells)} |"
 
 
 def _once(text: str, where: str, said: dict[str, str]) -> str:
