@@ -42,8 +42,8 @@ _DRAWN: Final[dict[Family, dict[str, tuple[str, ...]]]] = {
 _COMPARED: Final = ("library", "cp")
 #: The sizes that the tables show; the pictures show all.
 _SHOWN: Final[dict[Family, tuple[int, ...]]] = {
-    "ops": (OPS[2], OPS[4], OPS[5]),
-    "constants": (SIZES[2], SIZES[3], SIZES[5]),
+    "ops": (OPS[4], OPS[5]),
+    "constants": (SIZES[3], SIZES[5]),
 }
 _VALUES: Final[dict[str, tuple[str, Callable[[Point], float]]]] = {
     "time": ("seconds", lambda point: point.seconds),
