@@ -24,6 +24,7 @@ MODULES = {
 }
 LEFT = "remaining steps:\n"
 
+
 def commands() -> list[tuple[list[str], str]]:
     """Return what the page types, and what it says comes of it, with the versions that are next to ours."""
     first = re.search(r"vhlo spec new-version (\S+)", PAGE)
@@ -38,21 +39,26 @@ def commands() -> list[tuple[list[str], str]]:
             found.append((shlex.split(line), expected))
     return found
 
+
 def run(checkout: Path, command: list[str]) -> CompletedProcess[str]:
     return run_in_checkout(checkout, "-m", *MODULES[command[0]], *command[1:])
+
 
 def form(text: str) -> str:
     """Return a text without its numbers, which change with whatever else is in the data."""
     return re.sub(r"\d+(\.\d+)*", "N", text)
+
 
 def matches(said: str, expected: str) -> bool:
     """Tell whether the lines of a text are those that are expected, ``...`` being any."""
     lines = ["(?:.*\n)*?" if line == "..." else re.escape(f"{form(line)}\n") for line in expected.splitlines()]
     return re.fullmatch("".join(lines), form(said)) is not None
 
+
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return checkout_of(tmp_path_factory.mktemp("checkout"))
+
 
 def test_the_page_says_what_happens(checkout: Path) -> None:
     typed = commands()
@@ -70,9 +76,11 @@ def test_the_page_says_what_happens(checkout: Path) -> None:
     new = {entry.name for entry in specs.entries() if entry.min == NEXT and entry.kind in ("op", "type", "case")}
     assert new == {"erf_v1", "abs_v2", "f4E3M0_v1", "f6E4M1_v1", "precision_v1.LOWEST"}
 
+
 def check_what_is_left(said: str) -> None:
     (left,) = re.findall(rf"```\n({LEFT}.*?)```", PAGE, re.DOTALL)
     assert matches(said[said.index(LEFT) :], left)
+
 
 def test_what_it_writes_is_all_that_is_changed(checkout: Path) -> None:
     """Whoever scaffolds a version touches these files and no others."""
