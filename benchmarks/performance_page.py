@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from aims import AIMS
-from growth_commands import COMMANDS, OPS, SIZES
+from growth_commands import COMMANDS, OPS
 from growth_picture import Line, Panel, draw
 from measurements import LINEAR, MEGABYTE, Outcome, Point, exponent, load
 from page_tables import rows_of, with_tables
@@ -40,11 +40,8 @@ _DRAWN: Final[dict[Family, dict[str, tuple[str, ...]]]] = {
     },
 }
 _COMPARED: Final = ("library", "cp")
-#: The sizes that the tables show; the pictures show all.
-_SHOWN: Final[dict[Family, tuple[int, ...]]] = {
-    "ops": (OPS[4], OPS[5]),
-    "constants": (SIZES[3], SIZES[5]),
-}
+#: The numbers of ops that the table shows; the pictures show all.
+_SHOWN: Final = (OPS[4], OPS[5])
 _VALUES: Final[dict[str, tuple[str, Callable[[Point], float]]]] = {
     "time": ("seconds", lambda point: point.seconds),
     "memory": ("MB at the peak", lambda point: point.peak / MEGABYTE),
@@ -53,10 +50,12 @@ _VALUES: Final[dict[str, tuple[str, Callable[[Point], float]]]] = {
 #: The files of the pictures, each with the family and the value that it shows.
 PICTURES: Final = {f"performance-{family}-{value}.svg": (family, value) for family in _DRAWN for value in _VALUES}
 
+
 def points_of(measured: Measured, python: str) -> list[Point]:
     """Return the points of growth that a Python measured."""
     growth = measured.get(python, {}).get("growth")
     return [Point(**dict(zip(growth["titles"], row, strict=True))) for row in growth["rows"]] if growth else []
+
 
 def outcomes_of(measured: Measured, python: str) -> dict[str, Outcome]:
     """Return what a Python measured of the aims, by their names."""
@@ -64,9 +63,11 @@ def outcomes_of(measured: Measured, python: str) -> dict[str, Outcome]:
     found = [Outcome(**dict(zip(aims["titles"], row, strict=True))) for row in aims["rows"]] if aims else []
     return {each.aim: each for each in found}
 
+
 def written(page: str, measured: Measured) -> str:
     """Return a page with its tables made anew, each of which stands after a comment that names it."""
     return with_tables(page, TABLES, measured)
+
 
 def pictures(measured: Measured) -> dict[str, str]:
     """Return the pictures by the names of their files, of the first Python that measured growth.
@@ -81,9 +82,11 @@ def pictures(measured: Measured) -> dict[str, str]:
         if (own := [each for each in points if each.family == family])
     }
 
+
 def _points(measured: Measured) -> list[Point]:
     """Return the points of the first Python that measured growth."""
     return next((found for python in measured if (found := points_of(measured, python))), [])
+
 
 def _picture(points: Sequence[Point], family: Family, value: str) -> str:
     what, number = _VALUES[value]
@@ -99,6 +102,7 @@ def _picture(points: Sequence[Point], family: Family, value: str) -> str:
     sizes = [(float(each), _size(family, each)) for each in sorted({each.size for each in points})]
     return draw(panels, what=what, sizes=sizes, of="ops" if family == "ops" else "bytes of constants")
 
+
 def _size(family: str, size: int) -> str:
     """Return the size of an artifact as a person says it."""
     if family != "constants":
@@ -108,14 +112,18 @@ def _size(family: str, size: int) -> str:
             return f"{size >> power} {unit}"
     return f"{size} B"
 
+
 def _taken(point: Point | None) -> str:
     return f"{point.cpu:.2f} s, {point.peak / MEGABYTE:,.0f}" if point else "-"
+
 
 def _powers(points: Sequence[Point]) -> list[str]:
     return ["-" if each is None else f"{each:.2f}" for each in (exponent(points, "cpu"), exponent(points, "peak"))]
 
+
 def _of_command(points: Sequence[Point], name: str) -> dict[int, Point]:
     return {each.size: each for each in points if each.command == name}
+
 
 def _machines(measured: Measured) -> str:
     rows = []
@@ -137,6 +145,7 @@ def _machines(measured: Measured) -> str:
     titles = ("measured", "Python", "library", "machine", "processes that ran already", "date and revision")
     return rows_of(titles, rows)
 
+
 def _aims(measured: Measured) -> str:
     found = {python: outcomes_of(measured, python) for python in measured if "aims" in measured[python]}
     titles = ["what", "of", "aim"]
@@ -153,6 +162,7 @@ def _aims(measured: Measured) -> str:
         rows.append(row)
     return rows_of(titles, rows)
 
+
 def _cells(outcome: Outcome | None, most: float | None) -> list[str]:
     if outcome is None:
         return ["-"] * 2
@@ -160,24 +170,20 @@ def _cells(outcome: Outcome | None, most: float | None) -> list[str]:
     reached = f"**{figure}**" if most is not None and outcome.measured > most else figure
     return [reached, "-" if outcome.cpu is None else _figure(outcome.cpu)]
 
+
 def _figure(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
 
-def _grown(family: Family) -> Callable[[Measured], str]:
-    """Return what makes the table of all commands on the artifacts of a family, of the first Python."""
 
-    def table(measured: Measured) -> str:
-        points = [each for each in _points(measured) if each.family == family]
-        sizes = [each for each in _SHOWN[family] if any(point.size == each for point in points)]
-        rows = []
-        for command in COMMANDS:
-            own = _of_command(points, command.name)
-            if own:
-                cells = [_taken(own.get(size)) for size in sizes]
-                rows.append([command.name, *cells])
-        return rows_of(["command", *(_size(family, each) for each in sizes)], rows)
+def _ops(measured: Measured) -> str:
+    """Return the table of all commands over the number of ops, of the first Python."""
+    points = [each for each in _points(measured) if each.family == "ops"]
+    rows = []
+    for command in COMMANDS:
+        if own := _of_command(points, command.name):
+            rows.append([command.name, *(_taken(own.get(size)) for size in _SHOWN)])
+    return rows_of(["command", *(_size("ops", each) for each in _SHOWN)], rows)
 
-    return table
 
 def _shapes(measured: Measured) -> str:
     points = _points(measured)
@@ -194,10 +200,12 @@ def _shapes(measured: Measured) -> str:
         rows.append(["one after the other" if shape == "ops" else shape, f"{largest:,}", *cells])
     return rows_of(["program", "ops", *names], rows)
 
+
 def _steeper(measured: Measured) -> str:
     rows = [row for python in measured for row in _steeper_of(python, points_of(measured, python))]
     titles = ("Python", "artifacts", "command", "time ^", "memory ^", "the library's time ^", "its memory ^")
     return rows_of(titles, rows or [["-", "all", "none", *["-"] * 4]])
+
 
 def _steeper_of(python: str, points: Sequence[Point]) -> Iterator[list[str]]:
     """Yield a row for each of our commands that grows faster than linearly, with the library on the same artifacts."""
@@ -212,14 +220,15 @@ def _steeper_of(python: str, points: Sequence[Point]) -> Iterator[list[str]]:
                 library = _powers(list(_of_command(own, command.beside).values()))
                 yield [python, family, command.name, *_powers(ran), *library]
 
+
 TABLES: Final[dict[str, Callable[[Measured], str]]] = {
     "machines": _machines,
     "aims": _aims,
-    "ops": _grown("ops"),
-    "constants": _grown("constants"),
+    "ops": _ops,
     "shapes": _shapes,
     "steeper": _steeper,
 }
+
 
 def write() -> None:
     """Write the page and, where matplotlib is installed, its pictures."""
@@ -231,6 +240,7 @@ def write() -> None:
     for name, picture in pictures(measured).items():
         PAGE.with_name(name).write_text(picture)
 
+
 def main() -> None:
     """Print the tables, or write the page and its pictures."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -241,6 +251,7 @@ def main() -> None:
     measured = load()
     for name, table in TABLES.items():
         print(f"{name}\n{table(measured)}\n")
+
 
 if __name__ == "__main__":
     main()

@@ -43,6 +43,7 @@ QUIET: Final = 6
 
 Measured = dict[str, Any]
 
+
 def gathered(cluster: Measured, costs: Measured, memory: Measured) -> Measured:
     """Return what the page needs of the files of the benchmarks."""
     import bench_cluster  # which needs a cluster's packages
@@ -62,9 +63,11 @@ def gathered(cluster: Measured, costs: Measured, memory: Measured) -> Measured:
         "memory": memory,
     }
 
+
 def written(page: str, measured: Measured) -> str:
     """Return a page with its tables made anew, each of which stands after a comment that names it."""
     return with_tables(page, TABLES, measured)
+
 
 def _time(seconds: float) -> str:
     """Return a time as a person says it."""
@@ -73,8 +76,10 @@ def _time(seconds: float) -> str:
             return f"{seconds / unit:.0f} {name}"
     return f"{seconds / 86_400:,.0f} days"
 
+
 def _ms(seconds: float) -> str:
     return f"{seconds * 1e3:.2f}" if seconds < 0.01 else f"{seconds * 1e3:,.0f}"
+
 
 def _runs(measured: Measured) -> str:
     titles = ("run", "files", "s", "files/s", "batches", "ms per batch, median")
@@ -84,6 +89,7 @@ def _runs(measured: Measured) -> str:
         some = [run["batches"], f"{run['batch'] * 1e3:.0f}"] if "batch" in run else ["-"] * 2
         rows.append([*cells, *some])
     return rows_of(titles, rows)
+
 
 def _parts(measured: Measured) -> str:
     files, objects = Parts(**measured["parts"]), Parts(**measured["stored"])
@@ -102,12 +108,15 @@ def _parts(measured: Measured) -> str:
     rows[-1][-1] = "-"
     return rows_of(("part", "ms, files", "ms, objects"), rows)
 
+
 def _stored(measured: Measured, size: int) -> dict[str, Any]:
     found: dict[str, Any] = next(each for each in measured["costs"]["objects in a store"] if each["size"] == size)
     return found
 
+
 def _requests(cost: dict[str, Any]) -> float:
     return float(sum(number for kind, number in cost["kinds"].items() if kind not in ("LIST", "claim")))
+
 
 def _small_parts(measured: Measured) -> Parts:
     """Return the parts of a migration of small objects: the store's answers are assumed, the rest measured."""
@@ -127,6 +136,7 @@ def _small_parts(measured: Measured) -> Parts:
         startup=0.0,
     )
 
+
 def _small(measured: Measured) -> str:
     parts, batches = _small_parts(measured), SMALL[0] / FILES
     client = parts.listing * FILES + parts.client + parts.client_wait
@@ -143,6 +153,7 @@ def _small(measured: Measured) -> str:
     titles = ("workers", "workers alone", "client alone", "scheduler alone", "simulated")
     return rows_of((*titles, "client busy", "scheduler busy", "workers busy"), rows)
 
+
 def _limits(measured: Measured) -> str:
     parts = _small_parts(measured)
     slowest = max(parts.listing * FILES + parts.client + parts.client_wait, parts.scheduler)
@@ -158,6 +169,7 @@ def _limits(measured: Measured) -> str:
     ]
     return rows_of(("100 kB, 32 in a batch", ""), rows)
 
+
 def _uploaded_parts(size: int) -> int:
     """Return the number of parts of an upload."""
     number = 0
@@ -165,6 +177,7 @@ def _uploaded_parts(size: int) -> int:
         size -= min(PART << number // EQUAL_PARTS, 1 << 29)
         number += 1
     return number
+
 
 def _large(measured: Measured) -> str:
     few, many = (_stored(measured, each) for each in (100_000_000, 400_000_000))
@@ -196,6 +209,7 @@ def _large(measured: Measured) -> str:
         ("workers", f"processor, {cpu:.0f} s", network, "client", "scheduler", *requests, "the slowest"), rows
     )
 
+
 TABLES: Final[dict[str, Callable[[Measured], str]]] = {
     "runs": _runs,
     "parts": _parts,
@@ -203,6 +217,7 @@ TABLES: Final[dict[str, Callable[[Measured], str]]] = {
     "small limits": _limits,
     "large": _large,
 }
+
 
 def main() -> None:
     """Print the tables, write the page, or gather what was measured."""
@@ -219,6 +234,7 @@ def main() -> None:
         return
     for name, table in TABLES.items():
         print(f"{name}\n{table(measured)}\n")
+
 
 if __name__ == "__main__":
     main()
