@@ -33,6 +33,8 @@ OUTCOMES: Final = {
     "too-long": "take too long",
     "raised": "other errors",
 }
+#: The causes of fewer programs are counted together.
+SHOWN: Final = 5
 
 
 def outcomes(record: Mapping[str, Any]) -> Iterator[str]:
@@ -52,9 +54,12 @@ def causes(record: Mapping[str, Any]) -> Iterator[str]:
     yield "|---|---|---|---|"
     order = list(OUTCOMES)
     found = sorted(record["causes"], key=lambda each: (order.index(each["outcome"]), each["engine"], -each["programs"]))
+    few = [each for each in found if each["programs"] < SHOWN]
     for each in found:
-        row = [f"`{each['engine']}`", str(each["programs"]), OUTCOMES[each["outcome"]], each["reason"]]
-        yield f"| {' | '.join(row)} |"
+        if each not in few:
+            row = [f"`{each['engine']}`", str(each["programs"]), OUTCOMES[each["outcome"]], each["reason"]]
+            yield f"| {' | '.join(row)} |"
+    yield f"| | {sum(each['programs'] for each in few)} | | {len(few)} other causes, of fewer than {SHOWN} programs each |"
 
 
 def faults(_: Mapping[str, Any]) -> Iterator[str]:
