@@ -59,7 +59,8 @@ def causes(record: Mapping[str, Any]) -> Iterator[str]:
         if each not in few:
             row = [f"`{each['engine']}`", str(each["programs"]), OUTCOMES[each["outcome"]], each["reason"]]
             yield f"| {' | '.join(row)} |"
-    yield f"| | {sum(each['programs'] for each in few)} | | {len(few)} other causes, of fewer than {SHOWN} programs each |"
+    programs = sum(each["programs"] for each in few)
+    yield f"| | {programs} | | {len(few)} other causes, of fewer than {SHOWN} programs each |"
 
 
 def faults(_: Mapping[str, Any]) -> Iterator[str]:
