@@ -235,7 +235,7 @@ def write() -> None:
     measured = load()
     PAGE.write_text(written(PAGE.read_text(), measured))
     if find_spec("matplotlib") is None:
-        print("no picture was drawn: that needs the extra `bench`, and then `performance_page.py --write`")
+        print("no picture was drawn: matplotlib is not installed, which the dependency group `bench` has")
         return
     for name, picture in pictures(measured).items():
         PAGE.with_name(name).write_text(picture)
