@@ -150,7 +150,7 @@ def _aims(measured: Measured) -> str:
     found = {python: outcomes_of(measured, python) for python in measured if "aims" in measured[python]}
     titles = ["what", "of", "aim"]
     for python in found:
-        titles += [f"{python}", "processor"]
+        titles.append(python)
     rows = []
     for aim in AIMS:
         # What a million ops take stands in the table of ops.
@@ -158,17 +158,16 @@ def _aims(measured: Measured) -> str:
             continue
         row = [aim.name, aim.unit, f"{aim.most:g}"]
         for each in found.values():
-            row += _cells(each.get(aim.name), aim.most)
+            row.append(_cell(each.get(aim.name), aim.most))
         rows.append(row)
     return rows_of(titles, rows)
 
 
-def _cells(outcome: Outcome | None, most: float | None) -> list[str]:
+def _cell(outcome: Outcome | None, most: float) -> str:
     if outcome is None:
-        return ["-"] * 2
+        return "-"
     figure = _figure(outcome.measured)
-    reached = f"**{figure}**" if most is not None and outcome.measured > most else figure
-    return [reached, "-" if outcome.cpu is None else _figure(outcome.cpu)]
+    return f"**{figure}**" if outcome.measured > most else figure
 
 
 def _figure(value: float) -> str:
