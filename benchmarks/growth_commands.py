@@ -59,12 +59,11 @@ COMMANDS: Final = (
     Command("diff", (*VHLO, "diff", "{artifact}", "{copy}"), False, _ALL),
     Command("diff, changed", (*VHLO, "diff", "{artifact}", "{changed}"), False, ("ops",), codes=(1,)),
     Command("alias show", (*VHLO, "alias", "show", "{artifact}"), False),
-    Command("alias lint", (*VHLO, "alias", "lint", "{artifact}"), False),
     Command("constants list", (*VHLO, "constants", "list", "{artifact}"), False, ("constants",)),
     Command("store status", (*VHLO, "store", "status", "{artifact}"), False, codes=(0, 1)),
     Command(
-        "manifest verify",
-        (*VHLO, "manifest", "verify", "{artifact}"),
+        "manifest check",
+        (*VHLO, "manifest", "check", "{artifact}"),
         False,
         before=(*VHLO, "manifest", "write", "{artifact}"),
     ),
@@ -74,7 +73,7 @@ COMMANDS: Final = (
         "retarget down, a quarter moves", (*VHLO, "retarget", "{moving}", "--target", OLD, "-o", "{to}"), True, ("ops",)
     ),
     Command("retarget up", (*VHLO, "retarget", "{artifact}", "--target", "current", "-o", "{to}"), True, _ALL),
-    Command("strip", (*VHLO, "strip", "{artifact}", "-o", "{to}"), True, _ALL),
+    Command("strip", (*VHLO, "retarget", "{artifact}", "--strip-debug-info", "-o", "{to}"), True, _ALL),
     Command(
         "alias set",
         (*VHLO, "alias", "set", "{artifact}", "--alias", "0=0", "-o", "{to}"),

@@ -35,7 +35,7 @@ _DRAWN: Final[dict[Family, dict[str, tuple[str, ...]]]] = {
         "commands that write": ("retarget down", "strip", "alias set", "migrate", "serialize", "deserialize"),
     },
     "constants": {
-        "commands that read": ("inspect", "check", "diff", "constants list", "manifest verify"),
+        "commands that read": ("inspect", "check", "diff", "constants list", "manifest check"),
         "commands that write": ("retarget down", "strip", "externalize", "restore", "extract", "manifest write"),
     },
 }

@@ -39,6 +39,7 @@ def findings(arguments: str, results: str, module: str = "") -> list[Finding]:
     text = f"module attributes {{{module}}} {{ func.func private @main({arguments}) -> ({results}) }}"
     found = vt.serialize(text, alias_lint=False).alias_findings()
     assert all(each.kind == "alias" and each.remedy and each.level == ALIAS_FEATURES[each.feature] for each in found)
+    assert [each for each in vt.check(text, "0.9.0") if each.kind == "alias"] == found
     # The same at the oldest version, where attributes stand elsewhere.
     assert vt.serialize(text, "0.9.0", alias_lint=False).alias_findings() == found
     return found

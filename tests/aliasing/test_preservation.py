@@ -15,6 +15,7 @@ from vhlo_tools.aliasing import AliasConfig, compare_aliases, encode_aliases, fi
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.cli.main import main
 from vhlo_tools.findings import Finding
+from vhlo_tools.gate import FORMATS
 
 PROGRAM = """
 func.func @main(%w: tensor<4xf32> loc("w"), %m: tensor<4xf32> loc("m"), %x: tensor<4xf32> loc("x"))
@@ -131,16 +132,29 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     program(vt.Alias((0,), 0), donors=(1,)).save(full)
     program(vt.Alias((0,), 0)).save(part)
     Path(third).write_text("func.func @main() { return }")
-    assert main(["alias", "lint", full, "--against", part]) == 0
-    assert capsys.readouterr().out == f"{full}: ok for XLA, compared with {part}\n"
-    assert main(["alias", "lint", part, "--against", full]) == 1
+
+    def check(path: str, reference: str, *arguments: str) -> int:
+        return main(["check", path, "--isolated", "--target", "1.9.0", "--same-aliases-as", reference, *arguments])
+
+    assert check(full, part) == 0
+    assert capsys.readouterr().out.startswith(f"{full}: ok for 1.9.0\n")
+    assert check(part, full) == 1
+    assert "error: alias_lost" in capsys.readouterr().out
+    for output_format in FORMATS:
+        assert check(part, full, "--output-format", output_format) == 1
+        assert "alias_lost" in capsys.readouterr().out, output_format
+    # The levels of the settings hold for them as for others.
+    assert check(part, full, "--warn", "alias") == 0
     assert "warning: alias_lost" in capsys.readouterr().out
-    assert main(["alias", "lint", part, "--against", full, "--format", "json"]) == 1
+    assert check(part, full, "--allow", "alias_lost", "--output-format", "json") == 0
     (file,) = json.loads(capsys.readouterr().out)["files"]
-    assert (file["ok"], [each["feature"] for each in file["findings"]]) == (False, ["alias_lost"])
-    assert main(["alias", "lint", part, "--against", third]) == 2
+    assert (file["ok"], file["findings"], file["targets"][0]["allowed"]) == (True, [], 1)
+    assert check(part, third) == 2
     assert "one has 3 parameters, the other 0" in capsys.readouterr().err
-    assert main(["alias", "lint", "-", "--against", "-"]) == 2
+    for path, reference in (("-", full), (full, "-"), (str(tmp_path), full)):
+        assert check(path, reference) == 2
+        said = capsys.readouterr()
+        assert (said.out, "--same-aliases-as compares one file with another" in said.err) == ("", True)
 
 
 def test_aliases_with_parameters_that_are_not_there() -> None:

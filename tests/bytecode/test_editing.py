@@ -67,9 +67,9 @@ def test_serialize_without_debug_info(tmp_path: Path, capfd: Any) -> None:
     path, out, other = str(EXAMPLES / "transformer_step.mlir"), str(tmp_path / "a"), str(tmp_path / "b")
     assert main(["serialize", path, "--strip-debug-info", "--target", "1.9.0", "-o", out]) == 0
     assert main(["serialize", path, "--target", "1.9.0", "-o", other]) == 0
-    assert main(["strip", other, "-o", other, "--force"]) == 0
+    assert main(["retarget", "--strip-debug-info", other, "-o", other, "--force"]) == 0
     assert vt.open_artifact(out) == vt.open_artifact(other)
-    assert main(["strip", path, "-o", str(tmp_path / "c")]) == 2
+    assert main(["retarget", "--strip-debug-info", path, "-o", str(tmp_path / "c")]) == 2
     assert "is text: expected a portable artifact" in capfd.readouterr().err
 
 

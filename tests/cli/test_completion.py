@@ -149,7 +149,7 @@ def test_choices_commands_and_options(offered: Ask) -> None:
     assert {"text", "json", "parquet"} == offered("vhlo store status --format ").keys()
     assert {"reference", "xla", "iree", "auto"} == offered("vhlo run --engine ").keys()
     assert {"jaxlib.mlir", "torch_mlir", "mlir"} == offered("vhlo check --provider ").keys()
-    assert {"serialize", "spec", "store", "strip", "shims"} == offered("vhlo s").keys()
+    assert {"serialize", "spec", "store", "shims"} == offered("vhlo s").keys()
     assert {"status"} == offered("vhlo store s").keys()
     assert {"--target", "--trusted"} == offered("vhlo check --t").keys()
     assert {"bash", "zsh", "fish"} == offered("vhlo completion ").keys()

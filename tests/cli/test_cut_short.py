@@ -49,8 +49,8 @@ COMMANDS = {
     "inspect": [],
     "check": ["--target", "1.0.0"],
     "diff": ["{path}"],
-    "strip": ["-o", "{output}"],
     "retarget": ["--target", "1.0.0", "-o", "{output}"],
+    "retarget --strip-debug-info": ["-o", "{output}"],
     "constants list": [],
     "constants extract": ["-o", "{output}"],
 }

@@ -29,7 +29,6 @@ ELSEWHERE = {
     "matrix": "asks the package index",
     "spec import": "needs a checkout: tests/spec_tools/test_checkout.py has one",
     "spec new-version": "writes into the specification: tests/cli/test_spec.py does",
-    "store report": "needs pyarrow: tests/frontends/scale has it",
 }
 
 #: The exit codes of commands whose answer about the examples is no.
@@ -71,6 +70,62 @@ def test_help_fits_a_screen_and_ends_with_an_example(path: str, capsys: pytest.C
     example = HELP[path].example.splitlines()
     assert printed[-len(example) - 1 :] == ["Example:", *(f"  $ {line}" for line in example)]
     assert isinstance(COMMANDS[path], click.Group) or f"{example[-1]} ".startswith(f"vhlo {path} ")
+
+
+#: The commands that most users need.
+FIRST = "inspect report serialize deserialize retarget check migrate store targets run diff verify"
+
+
+def test_twelve_commands_stand_first_and_others_are_for_someone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    sections: dict[str, list[str]] = {}
+    for line in capsys.readouterr().out.splitlines():
+        if line.endswith(":") and not line.startswith(" "):
+            sections[line[:-1]] = []
+        elif line.startswith("  ") and sections:
+            sections[[*sections][-1]].append(line.split()[0])
+    del sections["Example"]
+    assert sections.pop("Commands") == FIRST.split()
+    assert all(title.startswith(("For ", "In place of ")) for title in sections)
+    listed = [name for names in sections.values() for name in names]
+    assert sorted([*listed, *FIRST.split()]) == sorted(cli.list_commands(click.Context(cli)))
+
+
+@pytest.mark.parametrize("path", [path for path, each in COMMANDS.items() if isinstance(each, click.Group)])
+@pytest.mark.parametrize("columns", [COLUMNS, 40])
+def test_groups_say_of_each_command_what_it_does_in_a_whole_line(
+    path: str, columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert main([*path.split(), "--help"]) == 0
+    help_ = capsys.readouterr().out
+    listed = help_.partition("Commands:\n")[2].partition("\nExample:")[0]
+    assert listed
+    assert "..." not in listed
+    if columns == COLUMNS:
+        # Each line begins with a name: none is broken.
+        assert [line for line in listed.splitlines() if line.startswith("   ")] == []
+
+
+def test_help_has_no_marks_of_click(capsys: pytest.CaptureFixture[str]) -> None:
+    for path in COMMANDS:
+        assert main([*path.split(), "--help-all" if isinstance(COMMANDS[path], Command) else "--help"]) == 0
+    assert re.findall(r"\\b|[\b\f]", capsys.readouterr().out) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("inspct x", "No such command 'inspct'. Did you mean 'inspect'?"),
+        ("alias clera a -o b", "No such command 'clera'. Did you mean 'clear'?"),
+        ("spec newversion 1.2.3", "No such command 'newversion'. Did you mean 'new-version'?"),
+        ("xyzzy --help", "No such command 'xyzzy'."),
+    ],
+)
+def test_a_command_that_is_not_there(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words.split()) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err.splitlines()[-1]) == ("", f"Error: {message}")
 
 
 @pytest.mark.parametrize("path", [path for path, each in COMMANDS.items() if isinstance(each, Command)])

@@ -50,12 +50,12 @@ def test_what_stands_in_the_way_is_said_of_all_artifacts(tmp_path: Path, capsys:
 
 def test_strip_gives_back_such_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "loss.jax_export"
-    assert main(["strip", str(LOSS), "-o", str(out), "--output-format", "json"]) == 0
+    assert main(["retarget", "--strip-debug-info", str(LOSS), "-o", str(out), "--output-format", "json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["kind"], report["size"]) == ("jax-export", out.stat().st_size)
     assert out.stat().st_size < LOSS.stat().st_size
     assert jax.export.deserialize(bytearray(out.read_bytes())).fun_name == "loss"
-    assert main(["strip", str(EXAMPLES / "saxpy.mlir"), "-o", str(out), "--force"]) == 2
+    assert main(["retarget", "--strip-debug-info", str(EXAMPLES / "saxpy.mlir"), "-o", str(out), "--force"]) == 2
     assert "is text: expected a portable artifact" in capsys.readouterr().err
 
 
@@ -91,7 +91,7 @@ def test_constants_in_such_a_file_are_not_held(tmp_path: Path) -> None:
     for arguments in (
         ["inspect", str(source)],
         ["retarget", str(source), "--target", "0.9.0", "-o", str(out)],
-        ["strip", str(source), "-o", str(out), "--force"],
+        ["retarget", "--strip-debug-info", str(source), "-o", str(out), "--force"],
     ):
         assert run_measured([*VHLO, *arguments]).peak - idle < 100 << 20, arguments[0]
     assert JaxContainer.open(out).version == vt.Version("1.9.0")

@@ -93,7 +93,7 @@ def test_constants_are_not_held(tmp_path: Path, number: int) -> None:
         ["inspect", str(source)],
         ["check", str(source), "--target", "0.9.0"],
         ["retarget", str(source), "--target", "0.9.0", "-o", str(out)],
-        ["strip", str(source), "-o", str(out), "--force"],
+        ["retarget", "--strip-debug-info", str(source), "-o", str(out), "--force"],
         ["diff", str(source), str(copy)],
         ["diff", str(source), str(out), "--ignore", "version"],
     ):

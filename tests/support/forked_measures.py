@@ -76,11 +76,10 @@ COMMANDS: Final[dict[str, Callable[[Path], list[str]]]] = {
     "retarget": lambda path: ["retarget", f"{path}", "--target", _OLD, "-o", f"{path}.old", "--force"],
     "diff": lambda path: ["diff", f"{path}", f"{path}"],
     "aliases": lambda path: ["alias", "show", f"{path}"],
-    "lint": lambda path: ["alias", "lint", f"{path}"],
     "constants": lambda path: ["constants", "list", f"{path}"],
     "extern": lambda path: ["constants", "externalize", f"{path}", "-o", f"{path}.out", "--force", "--min-size", "1"],
-    "strip": lambda path: ["strip", f"{path}", "-o", f"{path}.out", "--force"],
-    "graph": lambda path: ["graph", f"{path}", "--max-nodes", "0"],
+    "strip": lambda path: ["retarget", "--strip-debug-info", f"{path}", "-o", f"{path}.out", "--force"],
+    "graph": lambda path: ["report", f"{path}", "--format", "dot", "--max-nodes", "0"],
     "status": lambda path: ["store", "status", f"{path}"],
 }
 

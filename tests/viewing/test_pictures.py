@@ -105,19 +105,49 @@ def test_pictures_of_real_programs(most: int | None) -> None:
         assert all(line.isprintable() for write in (dot_lines, mermaid_lines) for line in write(picture))
 
 
-@pytest.mark.parametrize("suffix", ["dot", "gv", "mmd", "other"])
+@pytest.mark.parametrize("suffix", ["dot", "gv", "mmd", "mermaid", "other"])
 def test_the_suffix_chooses_the_language(suffix: str, tmp_path: Path) -> None:
     output = tmp_path / f"graph.{suffix}"
-    assert main(["graph", str(EXAMPLES / "saxpy.mlir"), "-o", str(output)]) == 0
-    assert output.read_text().startswith("flowchart TB\n" if suffix == "mmd" else "digraph program {\n")
-    assert main(["graph", str(EXAMPLES / "saxpy.mlir"), "-o", str(output)]) == 2
-    assert main(["graph", str(EXAMPLES / "saxpy.mlir"), "-o", str(output), "--force", "--emit", "mermaid"]) == 0
+    command = ["report", str(EXAMPLES / "saxpy.mlir"), "-o", str(output)]
+    assert main(command) == 0
+    first = {"dot": "digraph program {\n", "m": "flowchart TB\n", "other": "<!doctype html>\n"}
+    begins = first["m"] if suffix.startswith("m") else first["other" if suffix == "other" else "dot"]
+    assert output.read_text().startswith(begins)
+    assert main(command) == 2
+    assert main([*command, "--force", "--output-format", "mermaid"]) == 0
     assert output.read_text().startswith("flowchart TB\n")
 
 
 def test_a_refused_function_at_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["graph", str(EXAMPLES / "keras_mlp.mlirbc"), "--function", "absent"]) == 2
+    assert main(["report", str(EXAMPLES / "keras_mlp.mlirbc"), "--format", "dot", "--function", "absent"]) == 2
     assert "no function @absent; expected one of its functions: @main, @_var, @_where" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["P"], "give -o FILE, such as -o page.html or -o graph.svg, or --output-format for stdout"),
+        (["P", "-o", "O.dot", "--target", "1.0.0"], "--target is for --output-format html: found dot"),
+        (["P", "P", "-o", "O.svg"], "OTHER is for --output-format html: found svg"),
+        (
+            ["P", "-o", "O.html", "--max-nodes", "4"],
+            "--max-nodes is for --output-format dot or",
+        ),
+        (
+            ["P", "-o", "O.json", "--function", "f"],
+            "dot or mermaid or svg: found json",
+        ),
+        (["S", "-o", "O.dot"], "is a folder: a graph is of one program, and -o page.html of a store"),
+    ],
+)
+def test_what_a_report_is_not(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = {"P": str(EXAMPLES / "saxpy.mlir"), "S": str(EXAMPLES / "jax_store")}
+    said = [names.get(each, str(tmp_path / each) if each.startswith("O") else each) for each in arguments]
+    assert main(["report", *said]) == 2
+    assert message in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 def test_names_of_a_program_stay_texts() -> None:

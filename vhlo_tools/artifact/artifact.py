@@ -531,10 +531,7 @@ def _require_artifact(data: Buffer, name: str) -> None:
             found = "text"
         case Kind.JAX_EXPORT:
             found = "a jax.export file, which contains an artifact"
-            remedy += (
-                ", and `vhlo retarget`, `vhlo strip` and the functions of vhlo_tools.integrations.jax accept the file "
-                "as it is"
-            )
+            remedy += ", and `vhlo retarget` and the functions of vhlo_tools.integrations.jax accept the file as it is"
         case _:
             found = f"of the kind {kind}"
     raise MalformedArtifactError(f"{name} is {found}: {remedy}", offset=0, section="header")

@@ -1,4 +1,4 @@
-"""``vhlo alias``: shows, changes and checks which outputs of a program may overwrite which inputs."""
+"""``vhlo alias``: shows and changes which outputs of a program may overwrite which inputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from vhlo_tools.aliasing import (
     Form,
     ProgramAliases,
     Signature,
-    compare_aliases,
     format_index,
     parse_aliases,
     parse_donors,
@@ -34,8 +33,6 @@ from vhlo_tools.cli.helping import Group, OptionDecorator
 from vhlo_tools.cli.reports import fields_of
 from vhlo_tools.errors import AliasError, InvalidProgramError
 from vhlo_tools.files import JaxSignature, JaxValue, Kind, decode_jax_export, read_signature, recognise
-from vhlo_tools.findings import finding_as_json
-from vhlo_tools.gate import finding_lines
 
 # Output of ``vhlo alias``: the aliases of a program as JSON, and as tables
 
@@ -120,10 +117,10 @@ _NUMBER: Final = re.compile(r"\s*(\d+)\s*")
 
 @click.group(cls=Group)
 def alias() -> None:
-    """Show, change and check which outputs of a program may overwrite which inputs.
+    """Show and change which outputs of a program may overwrite which inputs.
 
-    `show` and `lint` accept any program; commands that change aliases accept artifacts and jax.export files, and edit
-    their bytes.
+    `show` accepts any program; commands that change aliases accept artifacts and jax.export files, and edit their
+    bytes. `vhlo check` finds mistakes in aliases.
     """
 
 
@@ -141,7 +138,10 @@ def call_option(what: str) -> OptionDecorator:
 @options.provider_option
 @options.format_option
 def show(source: str, calls: bool, provider: str | None, output_format: str) -> None:
-    """Show which outputs of PROGRAM are aliased with which parameters, and which parameters are donated."""
+    """Show the aliases and donors of PROGRAM.
+
+    An alias is an output that is written over a parameter; a donor is a parameter that any output may use.
+    """
     artifact, signature = _opened(source, provider)
     program = artifact.declared_aliases()
     if calls:
@@ -152,40 +152,6 @@ def show(source: str, calls: bool, provider: str | None, output_format: str) -> 
         return
     options.report_findings(unknown)
     show_aliases(program, signature)
-
-
-@alias.command()
-@options.input_argument("PROGRAM")
-@click.option(
-    "--against",
-    metavar="OTHER",
-    help="Also report which aliases and donors of this program are lost or changed, in any form.",
-)
-@options.provider_option
-@options.format_option
-def lint(source: str, against: str | None, provider: str | None, output_format: str) -> int:
-    """Report errors in the aliases of PROGRAM, which XLA refuses, and warnings about probable mistakes.
-
-    Exit code 0: no errors, and no alias or donor of OTHER is lost or changed; 1: errors, or a loss or change; 2: a file
-    that cannot be read, or an OTHER with another signature.
-    """
-    if source == against == options.STANDARD:
-        raise click.UsageError("only one of the programs can come from stdin")
-    artifact, _ = _opened(source, provider)
-    found, compared = artifact.alias_findings(), []
-    if against is not None:
-        other, _ = _opened(against, provider)
-        compared = compare_aliases(artifact.declared_aliases(), other.declared_aliases())
-    wrong = bool(compared) or any(each.level == "error" for each in found)
-    found += compared
-    if output_format == "json":
-        file = {"path": artifact.name, "ok": not wrong, "findings": list(map(finding_as_json, found))}
-        options.echo_json({"files": [file]})
-    else:
-        question = "XLA" if against is None else f"XLA, compared with {against}"
-        for line in finding_lines(artifact.name, question, found):
-            echo(line)
-    return int(wrong)
 
 
 @alias.command("set")
@@ -224,9 +190,10 @@ def set_(
     form: Form | None,
     force: bool,
 ) -> dict[str, Any]:
-    """Set aliases and donors of ARTIFACT; without --keep all others are removed.
+    """Set aliases and donors of ARTIFACT.
 
-    Parameters and outputs are those of `main`, numbered as by `show`; with --call, operands and results of calls.
+    Without --keep all others are removed. Parameters and outputs are those of `main`, numbered as by `show`; with
+    --call, operands and results of calls.
     """
     if not (aliases or donors):
         raise click.UsageError("expected --alias or --donor; `vhlo alias clear` removes all")
@@ -271,7 +238,7 @@ def set_(
 @options.force_option
 @options.reporting
 def clear(source: str, output: str, call: str | None, force: bool) -> dict[str, Any]:
-    """Remove all aliases and donors of `main` from ARTIFACT, or with --call those of custom calls."""
+    """Remove all aliases and donors of `main` from ARTIFACT. With --call, remove those of custom calls."""
 
     def edit(opened: Artifact | JaxContainer) -> Artifact | JaxContainer:
         if call is not None:
@@ -288,7 +255,7 @@ def clear(source: str, output: str, call: str | None, force: bool) -> dict[str, 
 @options.force_option
 @options.reporting
 def convert(source: str, output: str, form: Form, force: bool) -> dict[str, Any]:
-    """Write the aliases of ARTIFACT as attributes of arguments, or as one of the module; donors stay on arguments."""
+    """Write the aliases of ARTIFACT on arguments, or on the module. Donors stay on arguments."""
     return _edited(source, output, force, lambda opened: api.with_aliases(opened, Declared.config, form))
 
 

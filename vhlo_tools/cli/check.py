@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,7 +35,9 @@ from vhlo_tools.printable import printable
 from vhlo_tools.spec import Feature, explanation_of, known_explanations, known_features
 
 if TYPE_CHECKING:
+    from vhlo_tools.artifact import Artifact
     from vhlo_tools.files import Buffer
+    from vhlo_tools.findings import Finding
     from vhlo_tools.gate import Answer, Baseline, Levels, Listing, Renderer, Scope, Settings
 
 #: The folder of findings of earlier runs, in the folder of the settings.
@@ -77,6 +78,12 @@ _settings_options = options.several(
         "--against",
         metavar="REV",
         help="Check only programs that are new or changed since a revision of git, and compare with it.",
+    ),
+    click.option(
+        "--same-aliases-as",
+        "reference",
+        metavar="FILE",
+        help="Of one program: make aliases and donors of FILE that it has lost or changed errors.",
     ),
     click.option("--baseline", metavar="FILE", help="Ignore the known findings in FILE."),
     click.option("--update-baseline", is_flag=True, help="Write the findings to the baseline."),
@@ -149,6 +156,7 @@ def check(
     deny: tuple[str, ...],
     warn: tuple[str, ...],
     allow: tuple[str, ...],
+    reference: str | None,
     update_baseline: bool,
     fail_on_stale: bool,
     fail_on_unrecognised: bool,
@@ -202,6 +210,7 @@ def check(
     if update_baseline and settings.against is not None:
         raise click.UsageError("--update-baseline needs the findings of all programs: leave out --against")
     gate = Gate(settings, _baseline(settings, update_baseline), provider=provider, trusted=trusted)
+    lost = [] if reference is None else _lost(gate, reference, provider)
     renderer = render_statistics if statistics else render
     if dask is not None and cache_dir is not None:
         raise click.UsageError(
@@ -215,7 +224,7 @@ def check(
         work: Any = {"jobs": jobs or cores, "executor": client}
         named = None if output == options.STANDARD else output
         # Where the user has named the folder, findings are kept however brief the run is.
-        summary = _report(gate, work, kept, named, renderer, quiet=quiet, brief=cache_dir is None)
+        summary = _report(gate, work, kept, named, renderer, lost, quiet=quiet, brief=cache_dir is None)
     if gate.baseline is not None and update_baseline:
         gate.baseline.write()
         _say(f"the findings were written to {gate.baseline.path}")
@@ -282,17 +291,55 @@ def _kept(settings: Settings, folder: str | None, *, no_cache: bool) -> Path | N
     return settings.folder / _CACHE if folder is None else Path(folder)
 
 
+def aliased_artifact(source: str, provider: str | None) -> Artifact:
+    program, name = options.read_program(source)
+    return api.aliased_artifact(program, name=name, provider=provider)
+
+
+def lost_aliases(artifact: Artifact, reference: Artifact) -> list[Finding]:
+    # Imported here because few runs compare them.
+    from vhlo_tools.aliasing import compare_aliases
+
+    return compare_aliases(artifact.declared_aliases(), reference.declared_aliases())
+
+
+def _lost(gate: Gate, reference: str, provider: str | None) -> list[Finding]:
+    """Return errors for the aliases of ``reference`` that the program has not, before anything is printed."""
+    files = gate.files(gate.settings.paths)
+    if len(files) != 1 or options.STANDARD in (*files, reference):
+        raise click.UsageError(
+            f"--same-aliases-as compares one file with another: found {len(files)} programs, and {reference}"
+        )
+    found = lost_aliases(aliased_artifact(files[0], provider), aliased_artifact(reference, provider))
+    return [replace(each, level="error") for each in found]
+
+
 def _report(
-    gate: Gate, work: Any, kept: Path | None, output: str | None, renderer: Renderer, *, quiet: bool, brief: bool
+    gate: Gate,
+    work: Any,
+    kept: Path | None,
+    output: str | None,
+    renderer: Renderer,
+    lost: list[Finding],
+    *,
+    quiet: bool,
+    brief: bool,
 ) -> Summary:
-    """Write the report to ``output``; other messages go to stderr. Findings of other runs are ``kept`` in a folder."""
+    """Write the report to ``output``; other messages go to stderr. Findings of other runs are ``kept`` in a folder.
+
+    The program has the findings ``lost`` as well.
+    """
     against = gate.settings.against
     listing = gate.listing(gate.settings.paths)
     if not listing.head():
         _say("no programs to check: all are excluded")
     shown = output is None
     looks: Any = {"quiet": quiet, "colour": shown and has_colours(), "width": window_width() if shown else None}
-    write = partial(_written, gate.settings.output_format, renderer, output)
+
+    def write(scope: Scope, answers: Iterator[Answer], found: Listing | None = None) -> Summary:
+        answers = gate.with_findings(answers, lost) if lost else answers
+        return _written(gate.settings.output_format, renderer, output, scope, answers, found)
+
     if against is None:
         # Others begin while files are being found; here, their number says how many processes are worth while.
         found = listing if work["executor"] is not None else None

@@ -188,8 +188,9 @@ def _revisions() -> list[Item]:
 
 
 _FILES: Final = (
-    "source other paths before after model inputs output report journal weights config picture results manifest "
-    "private_key public_key certificate certificate_chain signature_file tblgen baseline exclude against arguments"
+    "source other paths before after model inputs output report journal weights config picture manifest "
+    "private_key public_key certificate certificate_chain signature_file tblgen baseline exclude against arguments "
+    "reference"
 )
 _FOLDERS: Final = "cache_dir checkout folder include output_dir probe tests"
 _UNKNOWN: Final = (

@@ -50,7 +50,7 @@ def min_size_option(default: int) -> Callable[[_F], _F]:
 @min_size_option(0)
 @options.format_option
 def list_(source: str, min_size: int, output_format: str) -> None:
-    """List the constants of ARTIFACT: paths, types, bytes, uses and digests."""
+    """List the constants of ARTIFACT. Each has a path, a type, bytes, uses and a digest."""
     data, name = options.read_input(source)
     found = api.constants(Artifact.open(data, name=name), min_size=min_size)
     if output_format == "json":
@@ -115,7 +115,7 @@ def _joined(start: str, end: str, mark: str) -> Iterator[str]:
 @options.force_option
 @options.format_option
 def extract(source: str, output: str, only: tuple[str, ...], max_size: int, force: bool, output_format: str) -> None:
-    """Write the constants of ARTIFACT as files that numpy and other tools can read."""
+    """Write the constants of ARTIFACT as files for numpy and others."""
     if place(output).suffix in (".npy", ".safetensors"):
         options.check_output(output, force=force, binary=True)
     elif output in ("", options.STANDARD):
@@ -145,7 +145,7 @@ def extract(source: str, output: str, only: tuple[str, ...], max_size: int, forc
 def externalize(
     source: str, output: str, weights: str | None, min_size: int, function: str, force: bool, output_format: str
 ) -> None:
-    """Replace the large constants of ARTIFACT with arguments, and write their values to a .safetensors file."""
+    """Replace large constants of ARTIFACT with arguments. Their values go to a .safetensors file."""
     if options.STANDARD in (output, weights):
         raise click.UsageError("there are two output files: give -o FILE, and --weights FILE if necessary")
     beside = str(place(output).with_suffix(".safetensors")) if weights is None and output else weights or ""

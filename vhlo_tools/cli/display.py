@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Final, Literal
 
 import click
@@ -87,19 +88,26 @@ def show_facts(title: str, facts: Iterable[tuple[str, str]]) -> None:
     console.print(Padding(grid, (0, 0, 0, 2)))
 
 
-def show_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], *, title: str = "", indent: int = 0) -> None:
-    """Print a table: a row to a line for a program, and cells broken at the window on a terminal."""
-    width, cells = window_width(), [[_cell(cell) for cell in row] for row in rows]
-    if width is None:
+def show_table(
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[str]],
+    *,
+    title: str = "",
+    indent: int = 0,
+    width: int | None = None,
+) -> None:
+    """Print a table: cells are broken at the window on a terminal; elsewhere at ``width``, or a row is a line."""
+    window, cells = window_width(), [[_cell(cell) for cell in row] for row in rows]
+    if window is None:
         lines = [title] if title else []
-        lines += [f"{' ' * indent}{line}" for line in plain_rows(columns, cells)]
+        lines += [f"{' ' * indent}{line}" for line in plain_rows(columns, cells, width)]
         echo("\n".join(lines))
         return
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
-    console = _console(width)
+    console = _console(window)
     if title:
         console.print(Text(_cell(title), style="bold"))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
@@ -112,13 +120,26 @@ def show_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], *, titl
     console.print(Padding(table, (0, 0, 0, indent)))
 
 
-def plain_rows(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> Iterable[str]:
+def plain_rows(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int | None = None) -> Iterable[str]:
     rows = [[column.name for column in columns], *cells]
     widths = [max(len(row[at]) for row in rows) for at in range(len(columns))]
-    for row in rows:
-        placed = zip(columns, row, widths, strict=True)
+    if width is None:
+        broken: Iterable[Iterable[Sequence[str]]] = ([row] for row in rows)
+    else:
+        # Imported here because most tables are not broken.
+        from textwrap import wrap
+
+        left = width - 2 * (len(columns) - 1) - sum(widths[at] for at, each in enumerate(columns) if each.whole)
+        narrow = sorted((at for at, each in enumerate(columns) if not each.whole), key=widths.__getitem__)
+        for number, at in enumerate(narrow):
+            widths[at] = min(widths[at], left // (len(narrow) - number))
+            left -= widths[at]
+        pieces = ([wrap(*each, break_on_hyphens=False) for each in zip(row, widths, strict=True)] for row in rows)
+        broken = (zip_longest(*each, fillvalue="") for each in pieces)
+    for line in chain.from_iterable(broken):
+        placed = zip(columns, line, widths, strict=True)
         yield "  ".join(
-            cell.rjust(width) if column.align == "right" else cell.ljust(width) for column, cell, width in placed
+            cell.rjust(most) if column.align == "right" else cell.ljust(most) for column, cell, most in placed
         ).rstrip()
 
 

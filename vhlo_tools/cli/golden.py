@@ -41,7 +41,7 @@ def golden() -> None:
 def record(
     folder: Path, model: str, inputs: tuple[str, ...], name: str | None, drawing: Drawing, **recording: Any
 ) -> None:
-    """Record MODEL in DIR: its artifact, its inputs, its current outputs, and the library and engine in use."""
+    """Record MODEL in DIR, with inputs and outputs. The library and engine in use are recorded too."""
     program, said = options.read_program(model)
     values = read_inputs(inputs)
     name = name or (PurePath(said).name.partition(".")[0] if model != options.STANDARD else "stdin")
@@ -62,9 +62,10 @@ def record(
 @options.provider_option
 @options.format_option
 def check(folder: Path, output_format: str, **replaying: Any) -> int:
-    """Replay every record in DIR: exit code 1 if outputs have changed, or a program can no longer be run.
+    """Replay every record in DIR, and compare the outputs.
 
-    Exit code 2 if a record cannot be read; the others are replayed nevertheless.
+    Exit code 1: outputs have changed, or a program can no longer be run; 2: a record cannot be read; the others are
+    replayed nevertheless.
     """
     replayed = []
     for each in api.check_golden(folder, **replaying):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
@@ -25,13 +26,11 @@ HELP: Final[Mapping[str, Help]] = {
         "vhlo serialize saxpy.mlir --target jaxlib==0.4.31 -o saxpy.mlirbc",
         "output target expand weights signature strip_debug_info with_manifest force",
     ),
-    "graph": Help("vhlo graph keras_mlp.mlirbc --function _where -o where.dot"),
     "deserialize": Help("vhlo deserialize keras_mlp.mlirbc -o keras_mlp.mlir"),
     "retarget": Help(
         "vhlo retarget keras_mlp.mlirbc --target 1.4.0 -o older.mlirbc",
-        "output target engine expand allow_relaxed with_manifest force output_format",
+        "output target strip_debug_info engine expand allow_relaxed with_manifest force output_format",
     ),
-    "strip": Help("vhlo strip keras_mlp.mlirbc -o small.mlirbc"),
     "check": Help(
         "vhlo check saxpy.mlir keras_mlp.mlirbc --target jaxlib==0.4.31",
         "target readable_by explain config show_settings exclude allow against baseline update_baseline quiet "
@@ -46,15 +45,14 @@ HELP: Final[Mapping[str, Help]] = {
         "vhlo serialize transformer_step.mlir -o step.mlirbc\n"
         "vhlo alias convert step.mlirbc --form module -o other.mlirbc"
     ),
-    "alias lint": Help("vhlo alias lint transformer_step.mlir"),
     "alias set": Help("vhlo alias set keras_mlp.mlirbc --donor 0 -o donated.mlirbc"),
     "alias show": Help("vhlo alias show transformer_step.mlir"),
     "inspect": Help("vhlo inspect keras_mlp.mlirbc"),
     "report": Help("vhlo report keras_mlp.mlirbc -o keras_mlp.html"),
-    "manifest": Help("vhlo manifest write keras_mlp.mlirbc\nvhlo manifest verify keras_mlp.mlirbc"),
+    "manifest": Help("vhlo manifest write keras_mlp.mlirbc\nvhlo manifest check keras_mlp.mlirbc"),
+    "manifest check": Help("vhlo manifest write keras_mlp.mlirbc\nvhlo manifest check keras_mlp.mlirbc"),
     "manifest show": Help("vhlo manifest write keras_mlp.mlirbc\nvhlo manifest show keras_mlp.mlirbc"),
     "manifest sign": Help("vhlo manifest sign keras_mlp.mlirbc --private-key key.pem"),
-    "manifest verify": Help("vhlo manifest write keras_mlp.mlirbc\nvhlo manifest verify keras_mlp.mlirbc"),
     "manifest write": Help("vhlo manifest write keras_mlp.mlirbc"),
     "constants": Help("vhlo constants list keras_mlp.mlirbc"),
     "constants externalize": Help("vhlo constants externalize keras_mlp.mlirbc --min-size 64 -o program.mlirbc"),
@@ -80,9 +78,6 @@ HELP: Final[Mapping[str, Help]] = {
         "target dry_run output_dir backup verify expand confirm_with",
     ),
     "store": Help("vhlo store status jax_store/"),
-    "store report": Help(
-        "vhlo store status jax_store/ --format parquet -o status.parquet\nvhlo store report status.parquet"
-    ),
     "store status": Help("vhlo store status jax_store/", "horizon windows exclude as_of output_format"),
     "matrix": Help(
         "vhlo matrix saxpy.mlir --consumers jaxlib==0.4.31 --sizes",
@@ -102,6 +97,16 @@ HELP: Final[Mapping[str, Help]] = {
     "spec show": Help("vhlo spec show tan_v1"),
     "shims": Help("vhlo shims bin/"),
     "completion": Help("vhlo completion bash --install"),
+}
+
+#: Commands that have become part of others, and what to call in their place. They work as they did, and no help lists
+#: them (:mod:`vhlo_tools.cli.deprecated`).
+OLD_NAMES: Final[Mapping[str, str]] = {
+    "alias lint": "vhlo check PROGRAM --target current",
+    "graph": "vhlo report PROGRAM -o graph.svg",
+    "manifest verify": "vhlo manifest check MODEL",
+    "store report": "vhlo report RESULTS --output-format text",
+    "strip": "vhlo retarget ARTIFACT --strip-debug-info -o OUTPUT",
 }
 
 
@@ -137,8 +142,14 @@ _HELP_ALL: Final = click.Option(
 )
 
 
+def words_of(ctx: click.Context) -> str:
+    """Return the words of a command after ``vhlo``."""
+    return " ".join(ctx.command_path.split()[1:])
+
+
 def _help_of(ctx: click.Context) -> Help:
-    return HELP[" ".join(ctx.command_path.split()[1:])]
+    words = words_of(ctx)
+    return HELP[words] if words in HELP else Help(OLD_NAMES[words])
 
 
 def _write_example(self: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -166,7 +177,37 @@ class Command(click.Command):
 
 
 class Group(click.Group):
+    """A group whose help names its commands in whole lines, and that has their old names too."""
+
     command_class: type[click.Command] | None = Command
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        words = f"{words_of(ctx)} {cmd_name}".strip()
+        if words not in OLD_NAMES:
+            return super().get_command(ctx, cmd_name)
+        # Imported here because few calls name one.
+        from vhlo_tools.cli.deprecated import old_command
+
+        return old_command(words)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        # Releases of click before 8.4 do not say what may have been meant.
+        if name[:1] != "-" and self.get_command(ctx, name) is None and not ctx.resilient_parsing:
+            # Imported here because few calls are wrong.
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, self.list_commands(ctx), n=1)
+            ctx.fail(f"No such command {name!r}.{f' Did you mean {near[0]!r}?' if near else ''}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        # That of click cuts what does not fit a line.
+        members = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, each.get_short_help_str(sys.maxsize)) for name, each in members if each])
 
     format_epilog = _write_example
 

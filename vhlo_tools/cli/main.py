@@ -24,37 +24,38 @@ if TYPE_CHECKING:
 
 # Each command is an object in the module of the same name in this package, which is imported on a call of the command.
 _MODULES = {"shims": "opt", "translate": "opt"}
+# Most users need those of the first group; the titles of others say who needs them.
 _GROUPS = {
-    "One program": {
+    "Commands": {
         "inspect": "Show the format and contents of a file.",
-        "report": "Write a page that shows a program or a store.",
+        "report": "Write a page or a picture of a program or a store.",
         "serialize": "Write a program as a portable artifact.",
         "deserialize": "Convert an artifact to a program.",
-        "graph": "Write the graph of a program as DOT, Mermaid or SVG.",
         "retarget": "Retarget an artifact to an older or newer version.",
-        "strip": "Remove the source locations of an artifact.",
-        "alias": "Show, change and check input-output aliases.",
-        "constants": "List, extract and externalize constants.",
-        "manifest": "Write, check and sign the manifests of artifacts.",
-    },
-    "Who can read it": {
         "check": "Check which consumers can read programs, and why others cannot.",
         "migrate": "Migrate a store of programs to another version.",
         "store": "Watch the compatibility windows of a store.",
         "targets": "Show versions, releases, and the version of a target.",
-        "matrix": "Let real releases write and read programs.",
-        "spec": "Show, compare, check and extend the specification of VHLO.",
-    },
-    "What it computes": {
         "run": "Evaluate a program.",
         "diff": "Show the differences of two programs.",
         "verify": "Compare the results of two programs.",
-        "golden": "Record programs with their outputs, and replay them.",
     },
-    "Other tools": {
+    "For those who edit artifacts": {
+        "alias": "Show and change input-output aliases.",
+        "constants": "List, extract and externalize constants.",
+        "manifest": "Write, check and sign the manifests of artifacts.",
+    },
+    "For maintainers of a dialect, an engine or a library": {
+        "golden": "Record programs with their outputs, and replay them.",
+        "matrix": "Let real releases write and read programs.",
+        "spec": "Show, compare, check and extend the specification of VHLO.",
+    },
+    "In place of upstream's tools": {
         "opt": "Run passes on a program, as stablehlo-opt does.",
         "translate": "Serialize and evaluate programs, as stablehlo-translate does.",
         "shims": "Write programs named stablehlo-opt and stablehlo-translate.",
+    },
+    "For your shell": {
         "completion": "Let a shell complete commands and options.",
     },
 }
@@ -82,7 +83,7 @@ class _Lazy(Group):
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        command = import_command(cmd_name)
+        command = import_command(cmd_name) or super().get_command(ctx, cmd_name)
         if command is None or _COMPLETING not in os.environ:
             return command
         # Imported here because only a shell asks for it.

@@ -39,7 +39,7 @@ def manifest() -> None:
 @options.input_argument("MODEL")
 @options.force_option
 def write(source: str, force: bool) -> None:
-    """Write the manifest of MODEL as it is now: once you know that it is right."""
+    """Write the manifest of MODEL as it is now. Do so once you know that it is right."""
     _refuse_stdin(source)
     data, name = options.read_input(source, manifest=False)
     found = Manifest.of(data, made=Making("manifest write"))
@@ -58,7 +58,7 @@ def show(source: str) -> None:
     options.echo_json(json.loads(Manifest.load(find_manifest(source) or manifest_place(source)).encode()))
 
 
-@manifest.command("verify")
+@manifest.command("check")
 @options.input_argument("MODEL")
 @click.option("--public-key", metavar="FILE", help="Verify the signature with this public key, as PEM.")
 @click.option(
@@ -69,14 +69,16 @@ def show(source: str) -> None:
 )
 @click.option("--signature", "signature_file", metavar="FILE", help="The signature, by default MODEL.sig.")
 @options.format_option
-def verify_(
+def check_(
     source: str,
     public_key: str | None,
     certificate_chain: tuple[str, ...],
     signature_file: str | None,
     output_format: str,
 ) -> int:
-    """Compare MODEL with its manifest, and both with the signature if a key or certificates are given.
+    """Compare MODEL with its manifest, and both with a signature.
+
+    The signature counts if a key or certificates are given.
 
     Exit code 0: they match; 1: they differ, or the signature is not valid; 2: one cannot be read.
     """
@@ -125,9 +127,9 @@ def verify_(
 def sign_(
     source: str, private_key: str, certificate: str | None, certificate_chain: tuple[str, ...], force: bool
 ) -> None:
-    """Sign the manifest of MODEL, which is compared with MODEL first, and so both; needs the extra "signing".
+    """Sign the manifest of MODEL, and so both; needs the extra "signing".
 
-    Nothing is sent anywhere: keys and certificates are files.
+    MODEL is compared with its manifest first. Nothing is sent anywhere: keys and certificates are files.
     """
     if certificate is None and certificate_chain:
         raise click.UsageError("--certificate-chain needs --certificate, the certificate of the key")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
+from click.core import ParameterSource
 
 from vhlo_tools.artifact import Artifact, find_manifest, manifest_place, require_manifest
 from vhlo_tools.cli.display import echo
@@ -56,6 +57,14 @@ def output_option(*, required: bool) -> Callable[[_F], _F]:
     return option(required=True) if required else option(default=STANDARD)
 
 
+def given(*names: str) -> str | None:
+    """Return the first parameter of these names that the command line has, as it is spelled there."""
+    context = click.get_current_context()
+    on_line = {each for each in names if context.get_parameter_source(each) is ParameterSource.COMMANDLINE}
+    spelled = (max(each.opts, key=len) for each in context.command.params if each.name in on_line)
+    return next((each if each.startswith("-") else each.upper() for each in spelled), None)
+
+
 def report_option(what: str = "report") -> Callable[[_F], _F]:
     said = f"Write the {what} to FILE, replacing its content, instead of stdout."
     return click.option("-o", "--output", metavar="FILE", help=said)
@@ -69,14 +78,15 @@ def format_choice(*formats: str, what: str | None = None) -> OptionDecorator:
 format_option: OptionDecorator = format_choice("text", "json")
 
 
-def target_option(default: str | None) -> Callable[[_F], _F]:
+def target_option(default: str | None, *, required: bool = True) -> Callable[[_F], _F]:
+    """``required`` counts where there is no default."""
     option = partial(
         click.option,
         "--target",
         help="The consumer: a version (1.9.0), current, minimum, WEEK_4, WEEK_12, MAX, NONE, a window (12w), "
         "a date (2025-06-01), a release (jaxlib==0.4.31), or a comma list of these.",
     )
-    return option(required=True) if default is None else option(default=default, show_default=True)
+    return option(required=required) if default is None else option(default=default, show_default=True)
 
 
 def _to_date(context: click.Context, parameter: click.Parameter, value: datetime | None) -> date | None:

@@ -82,10 +82,11 @@ _WRITE_HELP = (
 def import_checkout(
     specs: Specification, checkout: Path, write: bool, tblgen: Path | None, include: Path | None, output_format: str
 ) -> int:
-    """Compare with PATH, a checkout of openxla/stablehlo or of a fork, and draft what is missing.
+    """Compare with PATH, a checkout, and draft what is missing.
 
-    The files of TableGen are read by llvm-tblgen (Debian: llvm-19, libmlir-19-dev), C++ by patterns. What these do not
-    find is listed. Exits with 1 if anything differs or could not be read.
+    It is of openxla/stablehlo, or of a fork. The files of TableGen are read by llvm-tblgen (Debian: llvm-19,
+    libmlir-19-dev), C++ by patterns. What these do not find is listed. Exits with 1 if anything differs or could not be
+    read.
     """
     survey = survey_checkout(checkout, find_tablegen(tblgen, include))
     return _report(specs, survey, write=write, output_format=output_format)
@@ -170,7 +171,7 @@ spec.add_command(probe)
 @specs_option
 @options.format_option
 def list_entries(specs: Specification, kinds: tuple[str, ...], output_format: str) -> None:
-    """List every entry with its kind, its name, and the first and last version that has it."""
+    """List every entry, with its first and its last version."""
     entries = [entry for entry in specs.entries() if not kinds or entry.kind in kinds]
     options.show(output_format, [asdict(entry) for entry in entries], spec_text.entry_lines(entries))
 
@@ -180,7 +181,7 @@ def list_entries(specs: Specification, kinds: tuple[str, ...], output_format: st
 @specs_option
 @options.format_option
 def show(specs: Specification, name: str, output_format: str) -> None:
-    """Show the version history of NAME: an op, a type, an attribute, an enum, a feature, a default or a version."""
+    """Show the history of NAME. It is an op, a type, an attribute, an enum, a feature, a default or a version."""
     descriptions = describe(specs, name)
     options.show(output_format, descriptions, ["\n\n".join(map(spec_text.description_text, descriptions))])
 
@@ -191,7 +192,7 @@ def show(specs: Specification, name: str, output_format: str) -> None:
 @specs_option
 @options.format_option
 def diff(specs: Specification, start: Version, end: Version, output_format: str) -> None:
-    """Show the changes from version START to version END, which may be older than START."""
+    """Show the changes from version START to END. END may be older."""
     changes = changes_between(specs, start, end)
     as_json = {"start": start, "end": end, "changes": [asdict(change) for change in changes]}
     options.show(output_format, as_json, spec_text.change_lines(specs, start, end, changes))
@@ -208,7 +209,7 @@ def diff(specs: Specification, start: Version, end: Version, output_format: str)
 @specs_option
 @options.format_option
 def lint(specs: Specification, against: str | None, write_baseline: bool, output_format: str) -> int:
-    """Check that no released entry has changed, and that the specification is consistent."""
+    """Check that the specification is consistent. No released entry may have changed."""
     violations = violations_of(specs, against)
     released = against is not None or has_release(specs)
     written = write_release(specs) if write_baseline and not violations else None
@@ -260,10 +261,10 @@ def new_version(
     output_format: str,
     **settings: Any,
 ) -> int:
-    """Add VERSION and its changes: entries, steps, features, defaults, and tests that pass.
+    """Add VERSION and its changes, with tests that pass.
 
-    The newest version can be given again, with more changes, until it is in released.json. The remaining manual steps
-    are printed, each with file and line.
+    Entries, steps, features and defaults are written. The newest version can be given again, with more changes, until
+    it is in released.json. The remaining manual steps are printed, each with file and line.
 
     An op is 'FAMILY/NAME(lhs, rhs*) -> (result) {attribute, other} [region]', as far as known. DEFAULT is an id in
     defaults.toml, true, false, [], an integer, a text in quotes, or ENUM.CASE. A type or a kind of attribute is NAME,

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import date
-from itertools import islice
-from typing import Any, Final
+from typing import Any
 
 import click
 
@@ -14,61 +13,19 @@ from vhlo_tools import api
 from vhlo_tools.cli import options
 from vhlo_tools.cli.display import echo
 from vhlo_tools.cli.helping import Group
-from vhlo_tools.cli.reports import check_report, encoded, fields_of, json_lines, readable_path, readable_size
+from vhlo_tools.cli.reports import check_report, encoded, fields_of, json_lines, readable_path
 from vhlo_tools.files import said_of_others
-from vhlo_tools.printable import json_text, printable
+from vhlo_tools.printable import json_text
 from vhlo_tools.spec import WindowName
 from vhlo_tools.stores import (
     AT_REST,
     STATUS_TABLE,
     WINDOWS,
     FileStatus,
-    ResultsSummary,
     StoreFile,
     horizon_end,
     parquet_chunks,
-    summarize_results,
 )
-
-# Output of ``vhlo store report`` as text
-
-#: So many features, versions and reasons are shown; the report as JSON has more.
-_SHOWN: Final = 10
-
-
-def report_lines(summary: ResultsSummary) -> Iterator[str]:
-    total = summary.files.counts.total()
-    size = readable_size(summary.sizes.counts.total())
-    said = "".join(f", {name} {printable(value)}" for name, value in sorted(summary.said.items()))
-    yield f"{total} {'file' if total == 1 else 'files'}, {size} ({summary.table}{said})"
-    for status, number in summary.files.ranked():
-        yield f"  {printable(status or '-'):<10} {number:>12} {readable_size(summary.sizes.counts[status]):>10}"
-    if summary.new_size:
-        yield f"  the results have {readable_size(summary.new_size)}"
-    yield from _section("versions", ((number, text or "none") for text, number in summary.versions.ranked()))
-    yield from _section(
-        "features found, by files",
-        ((each.files, f"{name} ({each.count} times)") for name, each in summary.ranked_features()),
-    )
-    yield from _section("reasons", ((number, text or "-") for text, number in summary.reasons.ranked()))
-    if summary.reasons.others:
-        yield f"  {summary.reasons.others:>12} for others, rarer ones"
-    if (median := summary.seconds.median) is not None:
-        yield f"seconds: {summary.seconds.total:.1f} in all, {median:.2g} in the median; the slowest files"
-        for seconds, path in summary.seconds.slowest:
-            yield f"  {seconds:>12.3g} {printable(path)}"
-
-
-def _section(title: str, counts: Iterable[tuple[int, str]]) -> Iterator[str]:
-    rest = iter(counts)
-    shown = list(islice(rest, _SHOWN))
-    if not shown:
-        return
-    yield title
-    for number, text in shown:
-        yield f"  {number:>12} {printable(text)}"
-    if more := sum(1 for _ in rest):
-        yield f"  {'':>12} and {more} more: --output-format json"
 
 
 @click.group(cls=Group)
@@ -106,12 +63,12 @@ def status(
     output_format: str,
     output: str | None,
 ) -> int:
-    """Show which artifacts and jax.export files at PATH leave their compatibility windows, and their current readers.
+    """Show which files at PATH leave their windows, and who reads them.
 
-    Windows start on the first day of the version that a file was written for. backward, 5 years, or 6 months for 0.x:
-    releases made in this time are promised to read the file. jax-export, 6 months: releases of jax made in this time
-    are promised to call it. With --window forward, 2 years, or a month for 0.x: releases made in this time are promised
-    to write files that consumers of that version can read.
+    Files are artifacts and jax.export files. Windows start on the first day of the version that a file was written
+    for. backward, 5 years, or 6 months for 0.x: releases made in this time are promised to read the file. jax-export, 6
+    months: releases of jax made in this time are promised to call it. With --window forward, 2 years, or a month for
+    0.x: releases made in this time are promised to write files that consumers of that version can read.
 
     Files that leave first are listed first. Exit code 0: no file leaves within the horizon; 1: a file leaves, or has
     left; 2: a file cannot be read.
@@ -145,19 +102,6 @@ def status(
     if counts["unreadable"]:
         return 2
     return 1 if counts["left"] or counts["leaves"] else 0
-
-
-@store.command()
-@click.argument("results", metavar="RESULTS")
-@options.format_option
-def report(results: str, output_format: str) -> None:
-    """Summarize RESULTS, a Parquet file that `vhlo migrate`, `store status` or `verify` wrote, or a folder of them.
-
-    Files and bytes by status and by version, features by the number of files with findings, the most frequent
-    reasons, and the time that files took. Needs the extra `distributed`. Exit code 2: RESULTS cannot be read.
-    """
-    summary = summarize_results(results)
-    options.show(output_format, summary.as_json(), report_lines(summary))
 
 
 def _counting(judged: Iterator[FileStatus], counts: Counter[str]) -> Iterator[FileStatus]:

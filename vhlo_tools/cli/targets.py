@@ -14,6 +14,11 @@ from vhlo_tools.cli.helping import command
 from vhlo_tools.compat import newest_released_by
 from vhlo_tools.spec import known_releases, known_versions
 
+# The columns of a table that no terminal shows, and of a cell that is broken if the table does not fit.
+_WIDTH = 100
+_LONG = 36
+_TITLES = {"version_date": "date", "bytecode_version": "bytecode"}
+
 # The windows shown for a date, in addition to the newest version, with their most days.
 _WINDOWS = {"0d": 0, "4w": 28, "12w": 84, "1y": 366, "2y": 732}
 
@@ -39,14 +44,16 @@ def targets(wanted: tuple[str, ...], as_of: date | None, provider: str | None, o
     if output_format == "json":
         options.echo_json(rows)
     else:
-        columns = [
-            Column(key.replace("_", " "), whole=key not in ("brought", "meaning", "releases")) for key in rows[0]
-        ]
-        cells = [
-            ["" if each is None else ", ".join(each) if isinstance(each, list) else str(each) for each in row.values()]
-            for row in rows
-        ]
-        show_table(columns, cells)
+        cells = [list(map(_cell, row.values())) for row in rows]
+        long = {key for at, key in enumerate(rows[0]) if any(len(row[at]) > _LONG for row in cells)}
+        columns = [Column(_TITLES.get(key, key), whole=key not in long) for key in rows[0]]
+        show_table(columns, cells, width=_WIDTH)
+
+
+def _cell(value: object) -> str:
+    text = "" if value is None else ", ".join(value) if isinstance(value, list) else str(value)
+    # A list of targets, which has no spaces, is broken between them.
+    return text if " " in text or len(text) <= _LONG else text.replace(",", ", ")
 
 
 def _meaning(spelling: str, as_of: date | None, provider: str | None) -> dict[str, Any]:

@@ -227,6 +227,15 @@ class Gate:
                 examination = replace(examination, digest=digest_at(place(path)))
         return self._verdicts(examination, questions, path or STANDARD)
 
+    def with_findings(self, answers: Iterable[Answer], findings: Sequence[Finding]) -> Iterator[Answer]:
+        """Add findings, with the levels of the settings, to each answer of a program that could be evaluated."""
+        for answer in answers:
+            left, allowed = apply_levels(findings, self.settings.for_file(answer.path)[2])
+            verdicts = (
+                replace(each, new=(*each.new, *left), allowed=(*each.allowed, *allowed)) for each in answer.verdicts
+            )
+            yield replace(answer, verdicts=tuple(verdicts))
+
     @property
     def _examiner(self) -> Examiner:
         settings = self.settings

@@ -357,7 +357,7 @@ def test_what_is_no_file_is_an_error_and_not_no_manifest(
     path = tmp_path / "a.mlirbc"
     artifact.save(path)
     NO_FILES[kind](tmp_path / "a.mlirbc.manifest.json")
-    for command in (["inspect"], ["run"], ["manifest", "verify"], ["manifest", "write"]):
+    for command in (["inspect"], ["run"], ["manifest", "check"], ["manifest", "write"]):
         assert main([*command, str(path)]) == 2
         assert f"a {kind}: expected" in capsys.readouterr().err
     for command in (["retarget"], ["retarget", "--manifest"]):

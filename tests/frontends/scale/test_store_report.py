@@ -1,12 +1,10 @@
-"""`vhlo store report` of Parquet files: beside the records they were written from, and of files that are none."""
+"""`vhlo report` of Parquet files: beside the records they were written from, and of files that are none."""
 
 from __future__ import annotations
 
 import json
 import os
 import random
-import shlex
-import shutil
 import statistics
 import subprocess
 import sys
@@ -22,7 +20,6 @@ from support.corpus import EXAMPLES, FEATURES
 from support.page_data import contents_of
 
 import vhlo_tools as vt
-from vhlo_tools.cli.helping import HELP
 from vhlo_tools.cli.main import main
 from vhlo_tools.findings import Finding
 from vhlo_tools.stores import MIGRATION_TABLE, MigrationRecord, parquet_chunks, summarize_results
@@ -89,13 +86,6 @@ def test_counts_are_those_of_the_records(tmp_path: Path) -> None:
     assert [each for each, _ in summary.seconds.slowest] == sorted(seconds)[:-6:-1]
 
 
-def test_the_example_of_its_help_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(shutil.copytree(EXAMPLES, tmp_path / "examples"))
-    # The first command's answer about the store is no.
-    codes = [main(shlex.split(line)[1:]) for line in HELP["store report"].example.splitlines()]
-    assert codes == [1, 0]
-
-
 def test_reports_of_both_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = tmp_path / "store"
     store.mkdir()
@@ -106,20 +96,26 @@ def test_reports_of_both_commands(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main(["store", "status", str(store), "--as-of", "2026-08-01", *told, str(tmp_path / "status.parquet")]) == 2
     assert main(["migrate", str(store), "--target", "1.3.0", "-j", "1", *told, str(tmp_path / "moved.parquet")]) == 2
     capsys.readouterr()
-    assert main(["store", "report", str(tmp_path / "status.parquet")]) == 0
+    assert main(["report", str(tmp_path / "status.parquet"), "--format", "text"]) == 0
     said = capsys.readouterr().out.splitlines()
     assert said[0].startswith("3 files, ")
     assert said[0].endswith("(store-status, day 2026-08-01, horizon 2026-10-30)")
     assert [line.split()[:2] for line in said[1:3]] == [["within", "2"], ["unreadable", "1"]]
     assert not any(line.startswith("seconds") for line in said)
-    assert main(["store", "report", str(tmp_path / "moved.parquet")]) == 0
+    assert main(["report", str(tmp_path / "moved.parquet"), "-o", "-", "--format", "text"]) == 0
     said = capsys.readouterr().out.splitlines()
     assert {line.split()[0] for line in said[1:4]} == {"moved", "blocked", "unreadable"}
     assert "             1 tan (1 times)" in said
     assert any("FILE cannot be written for 1.3.0" in line for line in said)
     assert any(line.endswith("store/new.mlirbc") for line in said)
+    assert main(["report", str(tmp_path / "moved.parquet"), "--output-format", "json"]) == 0
+    printed = capsys.readouterr().out
+    assert main(["report", str(tmp_path / "moved.parquet"), "-o", str(tmp_path / "moved.json")]) == 0
+    assert (tmp_path / "moved.json").read_text() == printed
+    # The old name says the same.
     assert main(["store", "report", str(tmp_path / "moved.parquet"), "--output-format", "json"]) == 0
-    report = json.loads(capsys.readouterr().out)
+    assert capsys.readouterr().out == printed
+    report = json.loads(printed)
     assert report["files"] == {"moved": 1, "blocked": 1, "unreadable": 1}
     assert report["features"] == {"tan": {"files": 1, "count": 1}}
     assert report["seconds"]["files"] == 1
@@ -141,7 +137,7 @@ def test_more_different_reasons_than_are_kept(tmp_path: Path) -> None:
 
 
 def refused(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    assert main(["store", "report", str(path)]) == 2
+    assert main(["report", str(path), "--format", "text"]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     return captured.err
@@ -224,7 +220,7 @@ def test_without_pyarrow_it_says_what_to_install(tmp_path: Path) -> None:
     code = (
         "import sys; sys.modules['pyarrow'] = None; from vhlo_tools.cli.main import main; sys.exit(main(sys.argv[1:]))"
     )
-    command = [sys.executable, "-c", code, "store", "report", str(tmp_path)]
+    command = [sys.executable, "-c", code, "report", str(tmp_path), "--format", "json"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stdout) == (2, "")
     assert "pip install '.[distributed]' in a clone of vhlo_tools" in result.stderr

@@ -138,7 +138,7 @@ def test_stores_are_compared_as_in_one_process(
     assert main([*command[:-1], "parquet", "-o", "results.parquet", "--dask", cluster.address]) == 1
     rows = pq.read_table("results.parquet").to_pylist()
     assert {row["path"]: (row["status"], row["verified"]) for row in rows} == by_path
-    code, out = said(capfd, "store", "report", "results.parquet")
+    code, out = said(capfd, "report", "results.parquet", "--format", "text")
     assert code == 0
     assert out.startswith("62 files, ")
     assert "(store-verification, after new, before old)" in out
