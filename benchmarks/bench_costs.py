@@ -1,9 +1,9 @@
 """What a migration takes of a file and of a gigabyte, on this machine and in a store, each in one process.
 
-``python benchmarks/bench_costs.py [--json FILE]`` with the extras ``remote`` and ``remote-test``. Processor time and
-time of waiting for the disk are those that the kernel accounts for, so that other work on the machine is in neither.
-Requests and bytes are those that the product counts (``vhlo_tools.files.counted``); their kinds are those that a proxy
-saw between it and moto's S3 server.
+``python benchmarks/bench_costs.py [--json FILE]`` with the extra ``remote`` and the group ``remote-test``. Processor
+time and time of waiting for the disk are those that the kernel accounts for, so that other work on the machine is in
+neither. Requests and bytes are those that the product counts (``vhlo_tools.files.counted``); their kinds are those that
+a proxy saw between it and moto's S3 server.
 """
 
 from __future__ import annotations

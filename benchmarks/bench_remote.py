@@ -1,9 +1,9 @@
 """What commands read of a large artifact in a store, and the memory that they take, each as a process.
 
-``python benchmarks/bench_remote.py [--store azure|s3] [--megabytes 4096] [--constants 4]``, with the extras ``remote``
-and ``remote-test``. The server is Azurite, which keeps objects in files; moto, for S3, copies a whole object for each
-range of it, so that only bytes, requests and memory tell something there. Requests and bytes are those that a proxy
-saw.
+``python benchmarks/bench_remote.py [--store azure|s3] [--megabytes 4096] [--constants 4]``, with the extra ``remote``
+and the group ``remote-test``. The server is Azurite, which keeps objects in files; moto, for S3, copies a whole object
+for each range of it, so that only bytes, requests and memory tell something there. Requests and bytes are those that a
+proxy saw.
 """
 
 from __future__ import annotations

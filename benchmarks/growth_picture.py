@@ -1,6 +1,7 @@
 """Growth as a picture: panels of lines over size, both axes logarithmic, each line named where it ends.
 
-matplotlib draws, with the extra `bench`. Pictures have no background, and their colours are read on white and on black.
+matplotlib draws, of the dependency group `bench`. Pictures have no background, and their colours are read on white and
+on black.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from aims import AIMS
-from growth_commands import COMMANDS, OPS, SIZES
+from growth_commands import COMMANDS, OPS
 from growth_picture import Line, Panel, draw
 from measurements import LINEAR, MEGABYTE, Outcome, Point, exponent, load
 from page_tables import rows_of, with_tables
@@ -40,6 +40,8 @@ _DRAWN: Final[dict[Family, dict[str, tuple[str, ...]]]] = {
     },
 }
 _COMPARED: Final = ("library", "cp")
+#: The numbers of ops that the table shows; the pictures show all.
+_SHOWN: Final = (OPS[4], OPS[5])
 _VALUES: Final[dict[str, tuple[str, Callable[[Point], float]]]] = {
     "time": ("seconds", lambda point: point.seconds),
     "memory": ("MB at the peak", lambda point: point.peak / MEGABYTE),
@@ -112,7 +114,7 @@ def _size(family: str, size: int) -> str:
 
 
 def _taken(point: Point | None) -> str:
-    return f"{point.seconds:.2f} / {point.cpu:.2f} / {point.peak / MEGABYTE:,.0f}" if point else "-"
+    return f"{point.cpu:.2f} s, {point.peak / MEGABYTE:,.0f}" if point else "-"
 
 
 def _powers(points: Sequence[Point]) -> list[str]:
@@ -148,45 +150,38 @@ def _aims(measured: Measured) -> str:
     found = {python: outcomes_of(measured, python) for python in measured if "aims" in measured[python]}
     titles = ["what", "of", "aim"]
     for python in found:
-        titles += [f"{python}", f"{python}, processor", f"{python}, before"]
+        titles.append(python)
     rows = []
     for aim in AIMS:
-        if not any(aim.name in each for each in found.values()):
+        # What a million ops take stands in the table of ops.
+        if aim.group == "a million ops" or aim.most is None or not any(aim.name in each for each in found.values()):
             continue
-        row = [aim.name, aim.unit, "-" if aim.most is None else f"{aim.most:g}"]
+        row = [aim.name, aim.unit, f"{aim.most:g}"]
         for each in found.values():
-            row += _cells(each.get(aim.name), aim.most)
-        rows.append([*row, aim.before or "-"])
-    return rows_of([*titles, "before, in the issue"], rows)
+            row.append(_cell(each.get(aim.name), aim.most))
+        rows.append(row)
+    return rows_of(titles, rows)
 
 
-def _cells(outcome: Outcome | None, most: float | None) -> list[str]:
+def _cell(outcome: Outcome | None, most: float) -> str:
     if outcome is None:
-        return ["-"] * 3
+        return "-"
     figure = _figure(outcome.measured)
-    reached = f"**{figure}**" if most is not None and outcome.measured > most else figure
-    return [reached, *("-" if each is None else _figure(each) for each in (outcome.cpu, outcome.before))]
+    return f"**{figure}**" if outcome.measured > most else figure
 
 
 def _figure(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
 
 
-def _grown(family: Family) -> Callable[[Measured], str]:
-    """Return what makes the table of all commands on the artifacts of a family, of the first Python."""
-
-    def table(measured: Measured) -> str:
-        points = [each for each in _points(measured) if each.family == family]
-        sizes = [each for each in (OPS if family == "ops" else SIZES) if any(point.size == each for point in points)]
-        rows = []
-        for command in COMMANDS:
-            own = _of_command(points, command.name)
-            if own:
-                cells = [_taken(own.get(size)) for size in sizes]
-                rows.append([command.name, *cells, *_powers(list(own.values()))])
-        return rows_of(["command", *(_size(family, each) for each in sizes), "time ^", "memory ^"], rows)
-
-    return table
+def _ops(measured: Measured) -> str:
+    """Return the table of all commands over the number of ops, of the first Python."""
+    points = [each for each in _points(measured) if each.family == "ops"]
+    rows = []
+    for command in COMMANDS:
+        if own := _of_command(points, command.name):
+            rows.append([command.name, *(_taken(own.get(size)) for size in _SHOWN)])
+    return rows_of(["command", *(_size("ops", each) for each in _SHOWN)], rows)
 
 
 def _shapes(measured: Measured) -> str:
@@ -225,25 +220,12 @@ def _steeper_of(python: str, points: Sequence[Point]) -> Iterator[list[str]]:
                 yield [python, family, command.name, *_powers(ran), *library]
 
 
-def _pythons(measured: Measured) -> str:
-    found = {python: points for python in measured if (points := points_of(measured, python))}
-    rows = []
-    for family, size in (("ops", OPS[4]), ("constants", SIZES[3])):
-        for command in COMMANDS:
-            own = [_of_command([p for p in points if p.family == family], command.name) for points in found.values()]
-            if any(size in each for each in own):
-                rows.append([f"{command.name}, {_size(family, size)}", *(_taken(each.get(size)) for each in own)])
-    return rows_of(["command", *found], rows)
-
-
 TABLES: Final[dict[str, Callable[[Measured], str]]] = {
     "machines": _machines,
     "aims": _aims,
-    "ops": _grown("ops"),
-    "constants": _grown("constants"),
+    "ops": _ops,
     "shapes": _shapes,
     "steeper": _steeper,
-    "pythons": _pythons,
 }
 
 
@@ -252,7 +234,7 @@ def write() -> None:
     measured = load()
     PAGE.write_text(written(PAGE.read_text(), measured))
     if find_spec("matplotlib") is None:
-        print("no picture was drawn: that needs the extra `bench`, and then `performance_page.py --write`")
+        print("no picture was drawn: matplotlib is not installed, which the dependency group `bench` has")
         return
     for name, picture in pictures(measured).items():
         PAGE.with_name(name).write_text(picture)

@@ -24,10 +24,9 @@ MEASURED: Final = Path(__file__).with_name("scale_measured.json")
 #: Assumed: the seconds until a store answers, and the bytes that go each way in a second between it and a worker.
 LATENCY: Final = 0.05
 NETWORK: Final = 10e9 / 8
-#: Requests in a second that Amazon allows on one prefix, and the keys in a page of a listing.
+#: Requests in a second that Amazon allows on one prefix.
 READS: Final = 5_500
 WRITES: Final = 3_500
-KEYS: Final = 1_000
 #: The limits of a batch of small files, as vhlo_tools.stores.migration has them.
 FILES: Final = 32
 #: Parts of an upload, as vhlo_tools.files.objects has them: so many of a size, then of twice that.
@@ -38,6 +37,9 @@ WORKERS: Final = (10, 100, 1_000, 10_000)
 #: Numbers of files, and their sizes.
 SMALL: Final = (1_000_000_000, 100_000)
 LARGE: Final = (1_000_000, 10_000_000_000)
+
+#: So many runs, the last ones, had the machine nearly alone.
+QUIET: Final = 6
 
 Measured = dict[str, Any]
 
@@ -82,7 +84,7 @@ def _ms(seconds: float) -> str:
 def _runs(measured: Measured) -> str:
     titles = ("run", "files", "s", "files/s", "batches", "ms per batch, median")
     rows = []
-    for run in measured["runs"]:
+    for run in measured["runs"][-QUIET:]:
         cells = [run["name"], f"{run['files']:,}", f"{run['seconds']:.1f}", f"{run['files'] / run['seconds']:.0f}"]
         some = [run["batches"], f"{run['batch'] * 1e3:.0f}"] if "batch" in run else ["-"] * 2
         rows.append([*cells, *some])
@@ -105,37 +107,6 @@ def _parts(measured: Measured) -> str:
     rows = [[title, *(_ms(getattr(each, name)) for each in (files, objects))] for name, title in names.items()]
     rows[-1][-1] = "-"
     return rows_of(("part", "ms, files", "ms, objects"), rows)
-
-
-def _confirmed(measured: Measured) -> str:
-    rows = []
-    for each in measured["confirmed"]:
-        times = [f"{each['simulated']:.1f}", f"{each['measured']:.1f}", f"{each['simulated'] / each['measured']:.2f}"]
-        machine = [f"{each['foreign']:.1f}", f"{each['disk']:.2f}", f"{each['processor']:.2f}"]
-        rows.append([f"{each['files']:,}", *machine, *times])
-    median = statistics.median(each["simulated"] / each["measured"] for each in measured["confirmed"])
-    titles = ("files on four workers", "other work", "disk", "processor", "simulated, s", "measured, s", "ratio")
-    return rows_of(titles, [*rows, ["median", *[""] * 5, f"**{median:.2f}**"]])
-
-
-def _costs(measured: Measured) -> str:
-    titles = ("where", "bytes", "ms of processor", "requests", "bytes read", "bytes written", "kinds of requests")
-    rows = []
-    for where, costs in measured["costs"].items():
-        for each in costs:
-            kinds = {name: number for name, number in (each["kinds"] or {}).items() if name != "claim"}
-            said = ", ".join(f"{number:.0f} {name}" for name, number in sorted(kinds.items()) if name != "LIST")
-            traffic = [f"{each['requests']:.1f}", f"{each['read']:,.0f}", f"{each['written']:,.0f}", said]
-            rows.append([where, f"{each['size']:,}", _ms(each["cpu"]), *(traffic if kinds else ["-"] * 4)])
-    return rows_of(titles, rows)
-
-
-def _memory(measured: Measured) -> str:
-    rows = [
-        [each["logs"], f"{each['files']:,}", f"{each['client'] / 1e6:.1f}", f"{each['scheduler'] / 1e6:.1f}"]
-        for each in measured["memory"]
-    ]
-    return rows_of(("Dask's logs", "files so far", "client, MB", "scheduler, MB"), rows)
 
 
 def _stored(measured: Measured, size: int) -> dict[str, Any]:
@@ -181,20 +152,6 @@ def _small(measured: Measured) -> str:
         )
     titles = ("workers", "workers alone", "client alone", "scheduler alone", "simulated")
     return rows_of((*titles, "client busy", "scheduler busy", "workers busy"), rows)
-
-
-def _small_requests(measured: Measured) -> str:
-    cost, number = _stored(measured, SMALL[1]), SMALL[0]
-    kinds = {name: each for name, each in cost["kinds"].items() if name not in ("claim", "LIST")}
-    pages = number / KEYS
-    rows = [["LIST", f"{pages:,.0f}", f"{_time(pages * LATENCY)} one after the other, at {LATENCY} s (assumed)"]]
-    for kind, each in sorted(kinds.items()):
-        rate = READS if kind in ("GET", "HEAD") else WRITES
-        rows.append([kind, f"{each * number:,.0f}", f"{_time(each * number / rate)} at {rate:,} a second"])
-    for name, way in (("read", "bytes read"), ("written", "bytes written")):
-        total = cost[name] * number
-        rows.append([way, f"{total / 1e12:,.0f} TB", f"{_time(total / NETWORK / 100)} with 100 machines at 10 Gbit/s"])
-    return rows_of(("", "number", "takes at least, on one prefix"), rows)
 
 
 def _limits(measured: Measured) -> str:
@@ -256,11 +213,7 @@ def _large(measured: Measured) -> str:
 TABLES: Final[dict[str, Callable[[Measured], str]]] = {
     "runs": _runs,
     "parts": _parts,
-    "confirmed": _confirmed,
-    "costs": _costs,
-    "memory": _memory,
     "small": _small,
-    "small requests": _small_requests,
     "small limits": _limits,
     "large": _large,
 }

@@ -1,6 +1,6 @@
 """Make the environment of this checkout, if it is not there yet or no longer fits, and run a command of it.
 
-``bootstrap.py --venv FOLDER [--extra NAME] COMMAND [ARGUMENT ...]`` is what ``scripts/vhlo`` and ``scripts/test`` call.
+``bootstrap.py --venv FOLDER [--with NAME] COMMAND [ARGUMENT ...]`` is what ``scripts/vhlo`` and ``scripts/test`` call.
 It needs nothing but the standard library, and the interpreter that runs it becomes the environment's. Standard output
 belongs to the command; progress goes to standard error.
 
@@ -18,6 +18,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -68,18 +69,18 @@ class BootstrapError(Exception):
 class Stamp:
     """What an environment was made of; it is written last, so an environment without one is unfinished.
 
-    As text: a line each for ``root``, ``interpreter`` and ``extras``, then ``pyproject`` as it is. ``scripts/vhlo``
+    As text: a line each for ``root``, ``interpreter`` and ``names``, then ``pyproject`` as it is. ``scripts/vhlo``
     compares the first line and the rest with the checkout, so that a warm start needs no Python of its own.
     """
 
     root: Path  # the checkout that is installed; a moved or copied one does not find its way back by itself
     interpreter: str  # the path and version of the Python below the environment
-    extras: frozenset[str]  # the extras of the package that are installed
+    names: frozenset[str]  # the extras of the package, and the dependency groups, that are installed
     pyproject: bytes  # the contents of ``pyproject.toml``
 
     def covers(self, wanted: Stamp) -> bool:
         """Return whether an environment with this stamp does for what is wanted."""
-        return replace(self, extras=wanted.extras) == wanted and self.extras >= wanted.extras
+        return replace(self, names=wanted.names) == wanted and self.names >= wanted.names
 
     def can_become(self, wanted: Stamp) -> bool:
         """Return whether installing again suffices: the same checkout on the same interpreter."""
@@ -87,7 +88,7 @@ class Stamp:
 
     def write(self, venv: Path) -> None:
         """Write the stamp whole or not at all."""
-        header = f"{self.root}\n{self.interpreter}\n{','.join(sorted(self.extras))}\n"
+        header = f"{self.root}\n{self.interpreter}\n{','.join(sorted(self.names))}\n"
         unfinished = venv / f"{STAMP_NAME}.new"
         unfinished.write_bytes(header.encode() + self.pyproject)
         unfinished.replace(venv / STAMP_NAME)
@@ -98,17 +99,17 @@ class Stamp:
         if not os.access(venv / "bin" / "python", os.X_OK):
             return None
         try:
-            root, interpreter, extras, pyproject = (venv / STAMP_NAME).read_bytes().split(b"\n", 3)
+            root, interpreter, installed, pyproject = (venv / STAMP_NAME).read_bytes().split(b"\n", 3)
         except (FileNotFoundError, ValueError):
             return None
-        names = frozenset(extras.decode().split(",")) - {""}
+        names = frozenset(installed.decode().split(",")) - {""}
         return cls(Path(os.fsdecode(root)), os.fsdecode(interpreter), names, pyproject)
 
 
-def wanted_stamp(root: Path, extras: frozenset[str]) -> Stamp:
+def wanted_stamp(root: Path, names: frozenset[str]) -> Stamp:
     """Return the stamp of an environment for the checkout as it is now, on the running interpreter."""
     version = ".".join(map(str, sys.version_info[:3]))
-    return Stamp(root, f"{INTERPRETER} {version}", extras, (root / "pyproject.toml").read_bytes())
+    return Stamp(root, f"{INTERPRETER} {version}", names, (root / "pyproject.toml").read_bytes())
 
 
 def say(message: str) -> None:
@@ -158,7 +159,7 @@ def ensure_environment(venv: Path, wanted: Stamp) -> None:
             return
         if present is not None and present.can_become(wanted):
             (venv / STAMP_NAME).unlink()
-            wanted = replace(wanted, extras=wanted.extras | present.extras)
+            wanted = replace(wanted, names=wanted.names | present.names)
         else:
             create(venv, lock)
         install(venv, wanted, lock)
@@ -178,8 +179,11 @@ def create(venv: Path, lock: int) -> None:
 
 def install(venv: Path, wanted: Stamp, lock: int) -> None:
     """Install the checkout into the environment, so that later edits of the code show."""
-    extras = f"[{','.join(sorted(wanted.extras))}]" if wanted.extras else ""
-    say(f"installing vhlo-tools{extras} and what it needs (once)")
+    groups = tomllib.loads(wanted.pyproject.decode()).get("dependency-groups", {})
+    names = ",".join(sorted(wanted.names - groups.keys()))
+    package = f".[{names}]" if names else "."
+    beside = sorted({each for name in wanted.names & groups.keys() for each in requirements_of(name, groups)})
+    say(f"installing {', '.join(['vhlo-tools', *sorted(wanted.names)])} and what they need (once)")
     python, uv = str(venv / "bin" / "python"), os.environ.get("VHLO_TOOLS_UV")
     told = uv_settings(python, lock) if uv else None
     if uv and told is not None:
@@ -187,7 +191,16 @@ def install(venv: Path, wanted: Stamp, lock: int) -> None:
     else:
         command = [python, "-I", "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
         failure = "pip could not install"
-    run([*command, "--quiet", "--editable", f".{extras}"], wanted.root, lock, f"{failure} the package", told)
+    run([*command, "--quiet", "--editable", package, *beside], wanted.root, lock, f"{failure} the package", told)
+
+
+def requirements_of(name: str, groups: Mapping[str, list[str | dict[str, str]]]) -> Iterator[str]:
+    """Yield the requirements of a dependency group: the pip of Python 3.11 and 3.12 has no ``--group``."""
+    for each in groups[name]:
+        if isinstance(each, str):
+            yield each
+        else:
+            yield from requirements_of(each["include-group"], groups)
 
 
 def uv_settings(python: str, lock: int) -> dict[str, str] | None:
@@ -245,13 +258,20 @@ def main() -> int:
     """Make the environment and become the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--venv", type=Path, required=True, help="folder of the environment")
-    parser.add_argument("--extra", action="append", default=[], help="extra of the package to install too")
+    parser.add_argument(
+        "--with",
+        action="append",
+        default=[],
+        dest="names",
+        metavar="NAME",
+        help="extra or dependency group, installed too",
+    )
     parser.add_argument("command", help="command of the environment to run")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the command")
     options = parser.parse_args()
     venv = options.venv.absolute()
     try:
-        ensure_environment(venv, wanted_stamp(ROOT, frozenset(options.extra)))
+        ensure_environment(venv, wanted_stamp(ROOT, frozenset(options.names)))
         enter(venv, options.command, options.arguments)
     except BootstrapError as error:
         say(str(error))

@@ -24,13 +24,13 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[1]
 BUILT: Final = ROOT / "build" / "site"
 TESTS: Final = Path("tests") / "frontends" / "site"
-EXTRAS: Final = ("site", "browser-test", "frontend-test")
+GROUPS: Final = ("site", "browser-test", "frontend-test")
 
 
 def bootstrap() -> list[str]:
     """Return the command that makes the environment, if it is not there, and runs what follows in it."""
-    extras = [word for extra in EXTRAS for word in ("--extra", extra)]
-    return [sys.executable, "-I", "scripts/bootstrap.py", "--venv", str(ROOT / ".venv-site"), *extras]
+    groups = [word for group in GROUPS for word in ("--with", group)]
+    return [sys.executable, "-I", "scripts/bootstrap.py", "--venv", str(ROOT / ".venv-site"), *groups]
 
 
 def run(*command: str) -> int:

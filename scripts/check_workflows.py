@@ -83,7 +83,7 @@ def _said(program: str, *arguments: str) -> Iterator[str]:
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
     found = shutil.which(program, path=path)
     if found is None:
-        yield f"{program} is not installed: install the extra `dev`"
+        yield f"{program} is not installed: it is in the dependency group `dev`"
         return
     done = subprocess.run([found, *arguments], capture_output=True, text=True, check=False)
     if done.returncode:

@@ -1,10 +1,11 @@
 """Run the tests of integrations with their real packages: `frontends.py [NAME ...]`, by default all.
 
-Each name has an environment of its own, `.venv-NAME` in the checkout, with nothing in it but this package, the extras
-and pytest. `torch-newest` is the newest torch that pip resolves, with torch-mlir. Keras is tested in each environment
-of a framework, with that framework as its backend. `scale` is what work on very many files needs: tables, clusters,
-remote stores; what signs manifests is tested there too. The engine `iree` is tested in the environment of JAX, on whose
-primitives it is tried. `pages` opens pages in Chromium, which `scripts/find_chromium.py` finds or installs.
+Each name has an environment of its own, `.venv-NAME` in the checkout, with nothing in it but this package, extras,
+dependency groups and pytest. `torch-newest` is the newest torch that pip resolves, with torch-mlir. Keras is tested in
+each environment of a framework, with that framework as its backend. `scale` is what work on very many files needs:
+tables, clusters, remote stores; what signs manifests is tested there too. The engine `iree` is tested in the
+environment of JAX, on whose primitives it is tried. `pages` opens pages in Chromium, which `scripts/find_chromium.py`
+finds or installs.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ FRAMEWORKS = ("jax", "torch", "tensorflow")
 #: The newest release that pip resolves, with what does not bound it.
 NEWEST = "torch-newest"
 NAMES = (*FRAMEWORKS, NEWEST, "scale", "pages")
-#: The extras of an environment, beside pytest and, for a framework, Keras.
-EXTRAS = {
+#: The extras and dependency groups of an environment, beside pytest and, for a framework, Keras.
+PARTS = {
     "jax": ("jax", "jax-test", "iree", "iree-test"),
     "torch": ("torch", "torchax", "torch-test"),
     "tensorflow": ("tensorflow",),
@@ -45,14 +46,14 @@ def bootstrap(name: str) -> tuple[list[str], dict[str, str]]:
     And the variables that it needs.
     """
     keras = ("keras",) if name in FRAMEWORKS else ()
-    extras = [word for extra in ("frontend-test", *EXTRAS[name], *keras) for word in ("--extra", extra)]
+    parts = [word for part in ("frontend-test", *PARTS[name], *keras) for word in ("--with", part)]
     variables = {"TF_CPP_MIN_LOG_LEVEL": "3"}
     if name != NEWEST:
         # As a URL, for pip takes a space to separate two files.
         variables["PIP_CONSTRAINT"] = (ROOT / TESTS / "constraints.txt").as_uri()
     if keras:
         variables["KERAS_BACKEND"] = name
-    command = [sys.executable, "-I", "scripts/bootstrap.py", "--venv", str(ROOT / f".venv-{name}"), *extras]
+    command = [sys.executable, "-I", "scripts/bootstrap.py", "--venv", str(ROOT / f".venv-{name}"), *parts]
     return command, {**os.environ, **variables}
 
 

@@ -1,8 +1,8 @@
 """Run tests of the core with the lowest versions that ``pyproject.toml`` allows: ``lowest.py [PYTEST ARGUMENT ...]``.
 
-The environment, ``.venv-lowest``, has the lowest version of every direct dependency and of the extra ``test``, on the
-oldest Python of this machine that is supported. It is made by uv, for pip has no such resolution. What is tested is
-what depends on versions: :data:`TESTS`; paths among the arguments take their place.
+The environment, ``.venv-lowest``, has the lowest version of every direct dependency, of the extra ``jax`` and of the
+group ``test``, on the oldest Python of this machine that is supported. It is made by uv, for pip has no such
+resolution. What is tested is what depends on versions: :data:`TESTS`; paths among the arguments take their place.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ def main() -> int:
     parser.add_argument("--prepare", action="store_true", help="only make the environment")
     options, arguments = parser.parse_known_args()
     *_, interpreter = find_interpreters((3, 11)).values()
-    command = [str(interpreter), "-I", "scripts/bootstrap.py", "--venv", str(ROOT / ".venv-lowest"), "--extra", "test"]
+    names = ["--with", "test", "--with", "jax"]
+    command = [str(interpreter), "-I", "scripts/bootstrap.py", "--venv", str(ROOT / ".venv-lowest"), *names]
     variables = {
         **os.environ,
         "UV_RESOLUTION": "lowest-direct",

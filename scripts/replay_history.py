@@ -277,10 +277,11 @@ def _promises(index: list[HistoricArtifact], contents: Mapping[str, bytes], foun
         yield ""
         yield "Where a reader did otherwise than the specification of this project says:"
         yield ""
-        yield "| program | reader | artifacts | what it says |"
-        yield "|---|---|---:|---|"
-        for (program, reader, words), number in sorted(surprises.items()):
-            yield f"| {program} | {reader} | {number} | {_cell(words)} |"
+        yield "| reader | what it says | programs | artifacts |"
+        yield "|---|---|---|---:|"
+        for reader, words in sorted({(reader, words) for _, reader, words in surprises}):
+            own = {program: number for (program, *rest), number in sorted(surprises.items()) if rest == [reader, words]}
+            yield f"| {reader} | {_cell(words)} | {', '.join(own)} | {sum(own.values())} |"
 
 
 _KINDS: Final = {

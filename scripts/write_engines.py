@@ -33,8 +33,8 @@ OUTCOMES: Final = {
     "too-long": "take too long",
     "raised": "other errors",
 }
-#: So many primitives are named for a cause.
-SHOWN: Final = 6
+#: The causes of fewer programs are counted together.
+SHOWN: Final = 5
 
 
 def outcomes(record: Mapping[str, Any]) -> Iterator[str]:
@@ -50,25 +50,27 @@ def outcomes(record: Mapping[str, Any]) -> Iterator[str]:
 
 def causes(record: Mapping[str, Any]) -> Iterator[str]:
     """Yield the rows of the table of what all others than those that agree end of."""
-    yield "| engine | programs | outcome | cause | primitives |"
-    yield "|---|---|---|---|---|"
+    yield "| engine | programs | outcome | cause |"
+    yield "|---|---|---|---|"
     order = list(OUTCOMES)
     found = sorted(record["causes"], key=lambda each: (order.index(each["outcome"]), each["engine"], -each["programs"]))
+    few = [each for each in found if each["programs"] < SHOWN]
     for each in found:
-        named, rest = each["primitives"][:SHOWN], len(each["primitives"]) - SHOWN
-        primitives = ", ".join(f"`{name}`" for name in named) + (f" and {rest} more" if rest > 0 else "")
-        row = [f"`{each['engine']}`", str(each["programs"]), OUTCOMES[each["outcome"]], each["reason"], primitives]
-        yield f"| {' | '.join(row)} |"
+        if each not in few:
+            row = [f"`{each['engine']}`", str(each["programs"]), OUTCOMES[each["outcome"]], each["reason"]]
+            yield f"| {' | '.join(row)} |"
+    programs = sum(each["programs"] for each in few)
+    yield f"| | {programs} | | {len(few)} other causes, of fewer than {SHOWN} programs each |"
 
 
 def faults(_: Mapping[str, Any]) -> Iterator[str]:
     """Yield the rows of the table of known faults."""
-    yield "| fault | engine | in | what goes wrong | avoided | right from jaxlib |"
-    yield "|---|---|---|---|---|---|"
+    yield "| fault | in | what goes wrong | avoided | right from jaxlib |"
+    yield "|---|---|---|---|---|"
     for each in KNOWN_FAULTS:
         link = f"[{each.id}](upstream-findings.md#{each.id.lower()})"
         ops = ", ".join(f"`{name}`" for name in each.ops[:3]) + (" and others" if len(each.ops) > 3 else "")
-        yield f"| {link} | `{each.engine}` | {ops or 'all ops'} | {each.title} | {each.remedy} | {each.mended or '-'} |"
+        yield f"| {link} | {ops or 'all ops'} | {each.title} | {each.remedy} | {each.mended or '-'} |"
 
 
 def judge_options(_: Mapping[str, Any]) -> Iterator[str]:
@@ -97,16 +99,6 @@ def values(_: Mapping[str, Any]) -> Iterator[str]:
         yield f"| `{engine}` | {record['with'][engine]} | {' | '.join(f'{each:,}' for each in numbers)} |"
 
 
-def iree_values(_: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the rows of the table of what IREE gets wrong there."""
-    yield "| ops of types | cause |"
-    yield "|---|---|"
-    causes = json.loads(VALUES.read_text())["causes"]
-    for each in sorted(causes, key=lambda each: -each["ops"]):
-        if each["outcome"] == "wrong":
-            yield f"| {each['ops']} | {each['reason']} |"
-
-
 TABLES: Final[Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]]] = {
     "outcomes": outcomes,
     "causes": causes,
@@ -114,7 +106,6 @@ TABLES: Final[Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]]] = {
     "options": judge_options,
     "sweep": sweep,
     "values": values,
-    "iree_values": iree_values,
 }
 
 

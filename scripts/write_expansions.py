@@ -18,10 +18,11 @@ COLUMNS = (
     "since",
     "effect",
     "oldest version reached",
-    "leaves",
     "does not apply to",
     "read and run by jaxlib",
 )
+#: A text of so many characters is not said twice.
+LONG = 100
 #: The paragraphs around the table.
 BEGIN, END = "from `dialect_specs/vhlo/`.\n\n", "\n## Shardy\n"
 
@@ -30,20 +31,28 @@ def rows() -> Iterator[str]:
     """Yield the lines of the table, the newest features first."""
     yield f"| {' | '.join(COLUMNS)} |"
     yield f"|{'---|' * len(COLUMNS)}"
+    said: dict[str, str] = {}
     for feature in reversed(known_features()):
-        yield from _rows(feature)
+        yield from _rows(feature, said)
 
 
-def _rows(feature: Feature) -> Iterator[str]:
+def _rows(feature: Feature, said: dict[str, str]) -> Iterator[str]:
     named = f"`{feature.id}`: {feature.title} | {feature.introduced}"
     if feature.unasked:
-        yield f"| {named} | exact, without being asked | {minimum_version()} | {feature.unasked} | | |"
+        yield f"| {named} | exact, without being asked | {minimum_version()} | {feature.unasked} | |"
     elif not feature.expansions:
-        yield f"| {named} | none | | | {feature.inexpressible or 'no expansion yet'} | |"
-    for each in feature.expansions:
+        yield f"| {named} | none | | {feature.inexpressible or 'no expansion yet'} | |"
+    for number, each in enumerate(feature.expansions):
         effect = f"relaxed: gives up {each.gives_up}" if each.gives_up else each.effect
-        leaves = ", ".join(f"`{op}`" for op in each.leaves) or "the op without it"
-        yield f"| {named} | {effect} | {each.to} | {leaves} | {each.limits or ''} | {_releases(feature, each.effect)} |"
+        limits = _once(each.limits or "", f"`{feature.id}`, {each.effect}", said)
+        cells = [limits, _releases(feature, each.effect)]
+        yield f"| {f'`{feature.id}` | ' if number else named} | {effect} | {each.to} | {' | '.join(cells)} |"
+
+
+def _once(text: str, where: str, said: dict[str, str]) -> str:
+    """Return a text or, if it is long and stands in a row above, which row that is."""
+    first = said.setdefault(text, where)
+    return text if len(text) < LONG or first == where else f"as {first}"
 
 
 def _releases(feature: Feature, effect: Effect) -> str:

@@ -182,7 +182,7 @@ def tables(found: dict[str, Any]) -> Iterator[str]:
         yield "| cells | program | release | last words |"
         yield "|---|---|---|---|"
         for (program, release, words), number in sorted(died.items()):
-            yield f"| {number} | {program} | {release} | {words.partition(': ')[2]} |"
+            yield f"| {number} | {program} | {release} | {words.partition(': ')[2].partition('. ')[0]} |"
 
 
 def write(found: dict[str, Any]) -> None:

@@ -33,6 +33,7 @@ _GENERATED: Final[Mapping[str, Callable[[], list[Any]]]] = {
 _SEARCH: Final = 'data-md-component="search" role="dialog"'
 _CELL: Final = re.compile(r"<td\b.*?</td>", re.DOTALL)
 _DRAWING: Final = re.compile(r'<img alt="[^"]*" src="(?P<path>[^"]*/)?(?P<name>drawing-[a-z-]+\.svg)"\s*/?>')
+_IN_THE_LIGHT: Final = re.compile(r'<img [^>]*src="[^"]*/(?P<name>[a-z-]+)-light\.png"[^>]*>')
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -71,10 +72,20 @@ def on_page_markdown(markdown: str, page: SitePage, config: MkDocsConfig, files:
 def on_page_content(html: str, page: SitePage, config: MkDocsConfig, files: Files) -> str:
     """Put the drawings themselves in place of images of them, and show bars in the code of tables as GitHub does.
 
-    An image takes no colours from its page. A bar in a cell is escaped for GitHub, even within code.
+    An image takes no colours from its page: of one taken in light and in dark, each is shown where it belongs. A bar in
+    a cell is escaped for GitHub, even within code.
     """
     drawn = _DRAWING.sub(lambda found: (DOCS / "pictures" / found["name"]).read_text(encoding="utf-8"), html)
+    drawn = _IN_THE_LIGHT.sub(_in_both, drawn)
     return _CELL.sub(lambda found: found[0].replace("\\|", "|"), drawn)
+
+
+def _in_both(found: re.Match[str]) -> str:
+    dark = f"{found['name']}-dark.png"
+    if not (DOCS / "images" / dark).exists():
+        return found[0]
+    light = found[0].replace("-light.png", "-light.png#only-light")
+    return light + found[0].replace("-light.png", "-dark.png#only-dark")
 
 
 def on_post_page(output: str, page: SitePage, config: MkDocsConfig) -> str:

@@ -85,4 +85,5 @@ def test_readers_of_the_page_did_as_the_specification_says(reader: str) -> None:
 
 
 def listed(file: str, reader: str) -> bool:
-    return f"| {file.rpartition('-')[0]} | {reader} |" in PAGE.read_text()
+    rows = [line.split(" | ") for line in PAGE.read_text().splitlines() if line.startswith(f"| {reader} | ")]
+    return any(file.rpartition("-")[0] in row[2].split(", ") for row in rows)

@@ -47,7 +47,7 @@ config.environment["FILECHECK_OPTS"] = "-enable-var-scope"
 config.environment["{variable}"] = {socket!r}
 config.environment["PATH"] = {path!r}
 """
-_HINT: Final = "lit is on PyPI, and the extra `upstream` brings it; --lit says how to run it."
+_HINT: Final = "lit is on PyPI, and the dependency group `upstream` brings it; --lit says how to run it."
 _LONGEST: Final = 300
 _FAULT: Final = re.compile(r"error|Unknown|died|assert|terminate called|check fail", re.IGNORECASE)
 #: As its package has no entry point but its program, which may be in another place than the path.

@@ -4,7 +4,7 @@
 runs the tests in temporary copies of the checkout; the checkout itself is never changed. The tests run unchanged first,
 under coverage, so that a mutant's are tried in the order of clean_runs.py. Results are appended to a file as they come,
 and the next run continues from there. Prints a table and the mutants that survived. The exit code is 1 if fewer than
-nine in ten were killed, not counting equivalent ones. Needs the extra: `pip install -e '.[dev,mutation]'`.
+nine in ten were killed, not counting equivalent ones. Needs `pip install --group mutation`.
 """
 
 from __future__ import annotations

@@ -7,11 +7,12 @@ import shutil
 import signal
 import subprocess
 import sys
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bootstrap import LOCK_NAME, STAMP_NAME, Stamp, uv_settings, wanted_stamp
+from bootstrap import LOCK_NAME, STAMP_NAME, Stamp, requirements_of, uv_settings, wanted_stamp
 from uv import find_uv_bin
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
@@ -20,6 +21,8 @@ PYPROJECT = """
 requires = []
 build-backend = "backend"
 backend-path = ["."]
+[dependency-groups]
+tools = []
 """
 BACKEND = """
 import pathlib, time, zipfile
@@ -137,7 +140,7 @@ def test_a_stamp_is_read_as_it_was_written(checkout: Checkout) -> None:
     assert Stamp.read(checkout.venv) is None
     checkout.write_stamp(stamp)
     assert Stamp.read(checkout.venv) == stamp
-    bare = replace(stamp, extras=frozenset())
+    bare = replace(stamp, names=frozenset())
     bare.write(checkout.venv)
     assert Stamp.read(checkout.venv) == bare
 
@@ -154,8 +157,8 @@ def test_a_stamp_whose_python_is_gone_or_that_is_damaged_does_not_count(checkout
 def test_what_a_stamp_covers() -> None:
     made = Stamp(Path("/here"), "/bin/python3.11 3.11.7", frozenset({"dev"}), b"[project]")
     assert made.covers(made)
-    assert made.covers(replace(made, extras=frozenset()))
-    assert not made.covers(replace(made, extras=frozenset({"dev", "jax"})))
+    assert made.covers(replace(made, names=frozenset()))
+    assert not made.covers(replace(made, names=frozenset({"dev", "jax"})))
     assert not made.covers(replace(made, pyproject=b"[other]"))
     assert made.can_become(replace(made, pyproject=b"[other]"))
     for other in [replace(made, root=Path("/there")), replace(made, interpreter="/bin/python3.11 3.11.8")]:
@@ -182,12 +185,14 @@ def test_the_life_of_an_environment(
     assert "making" not in err
     assert "installing" in err
 
-    # An extra is added once, and stays when the bare package is wanted.
+    # An extra and a dependency group are added once, and stay when the bare package is wanted.
     bootstrap = [sys.executable, str(checkout.root / "scripts" / "bootstrap.py"), "--venv", str(checkout.venv)]
-    subprocess.run([*bootstrap, "--extra", "dev", "vhlo"], check=True, env={**without_variables(), **uv})
+    subprocess.run(
+        [*bootstrap, "--with", "dev", "--with", "tools", "vhlo"], check=True, env={**without_variables(), **uv}
+    )
     stamp = Stamp.read(checkout.venv)
     assert stamp is not None
-    assert stamp.extras == {"dev"}
+    assert stamp.names == {"dev", "tools"}
     assert checkout.vhlo() == (0, "edited []\n", "")
 
     # A moved checkout does not run the code of the place where it was.
@@ -195,6 +200,23 @@ def test_the_life_of_an_environment(
     code, out, err = checkout.vhlo(**uv)
     assert (code, out) == (0, "edited []\n")
     assert "making" in err
+
+
+def test_what_a_dependency_group_requires(checkout: Checkout) -> None:
+    groups: dict[str, list[str | dict[str, str]]] = {"tools": ["one>=1"], "more": [{"include-group": "tools"}, "two"]}
+    assert list(requirements_of("more", groups)) == ["one>=1", "two"]
+    # The package itself is in none: it is on no index, and what has its name there would be installed.
+    own = tomllib.loads((SCRIPTS.parent / "pyproject.toml").read_text())["dependency-groups"]
+    assert not [each for name in own for each in requirements_of(name, own) if each.startswith("vhlo")]
+    assert "pytest>=8" in requirements_of("dev", own)
+
+    text = PYPROJECT.replace("tools = []", 'tools = ["no-such-requirement"]')
+    (checkout.root / "pyproject.toml").write_text(text)
+    bootstrap = [sys.executable, str(checkout.root / "scripts" / "bootstrap.py"), "--venv", str(checkout.venv)]
+    command = [*bootstrap, "--with", "tools", "vhlo"]
+    done = subprocess.run(command, env=without_variables(), capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "no-such-requirement" in done.stderr
 
 
 def test_two_first_runs_at_once(bare_checkout: Checkout, uv: dict[str, str]) -> None:

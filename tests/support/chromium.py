@@ -1,6 +1,6 @@
 """Pages opened in a headless Chromium that has no network, watched, and asked by axe-core for what shuts readers out.
 
-Needs the extra ``browser-test``, Chromium (``scripts/find_chromium.py`` finds or installs it) and, for
+Needs the dependency group ``browser-test``, Chromium (``scripts/find_chromium.py`` finds or installs it) and, for
 ``violations_of``, npm, which fetches axe-core into the cache once.
 """
 

@@ -1,7 +1,7 @@
 """The smallest programs that IREE 3.13.0 computes otherwise than the interpreter and XLA, which agree.
 
-If one of these fails because IREE agrees, a newer release has mended it: take it out here, from docs/engines.md, and
-from tests/conformance/numerical_suite.toml.
+If one of these fails because IREE agrees, a newer release has mended it: take it out here, and from
+tests/conformance/numerical_suite.toml.
 """
 
 from __future__ import annotations

@@ -74,6 +74,12 @@ def test_tables_show_bars_in_code() -> None:
     assert "<code>vhlo check . | head -1</code>" in (SITE / "reference" / "exit-codes.html").read_text(encoding="utf-8")
 
 
+def test_pictures_are_shown_in_the_colours_of_the_page() -> None:
+    pictures = [asset for asset in read(SITE / "index.html").assets if asset.startswith("images/")]
+    assert pictures == ["images/report-light.png#only-light", "images/report-dark.png#only-dark"]
+    assert [each for page in PAGES for each in read(page).assets if each.endswith("model-explorer.png")]
+
+
 def test_sources_have_their_text_highlighted() -> None:
     page = (SITE / "source" / "vhlo_tools" / "conversion" / "legalizing.py.html").read_text(encoding="utf-8")
     assert '<span class="kn">from</span>' in page
