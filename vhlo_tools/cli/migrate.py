@@ -186,6 +186,7 @@ def migrate(
         if report is not None:
             write_atomically(place(report), chunks, force=True)
             echo(f"vhlo: {total_line(summary, workers.count)}", err=True)
+            options.say_written(report)
         else:
             for line in lines:
                 echo(line)

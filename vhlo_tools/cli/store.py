@@ -103,7 +103,7 @@ def status(
         else:
             said = {"day": str(today), "horizon": str(end)}
             chunks = parquet_chunks(STATUS_TABLE, judged, said) if binary else encoded(lines)
-            options.write_output(output, chunks, force=True, binary=binary)
+            options.write_output(output, chunks, force=True, binary=binary, what=None)
             if output != options.STANDARD:
                 echo(f"vhlo: {_total(end, counts)}; the result is in {output}", err=True)
     if counts["unreadable"]:

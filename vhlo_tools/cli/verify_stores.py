@@ -103,7 +103,7 @@ def verify_stores(
         else:
             chunks = encoded(report_lines(records, summary, output_format))
         if output is not None:
-            options.write_output(output, chunks, force=True, binary=binary)
+            options.write_output(output, chunks, force=True, binary=binary, what=None)
         else:
             for chunk in chunks:
                 # At once: a comparison may take long, and file names may contain bytes that are not text.
