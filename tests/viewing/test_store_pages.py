@@ -138,6 +138,10 @@ def test_a_page_says_what_check_and_store_status_say(tmp_path: Path, capsys: pyt
     page = contents_of(vt.report(tmp_path, target="1.3.0", as_of=TODAY).html)
     assert page["files_number"] == checked["summary"]["programs"] == counts.programs + 2
     assert sum(1 for each in page["files"] if each["error"]) == checked["summary"]["unreadable"] == counts.broken
+    assert page["others"] == checked["summary"]["unrecognised"] == counts.others
+    said = dict(page["lines"])
+    assert said["Files"].endswith(f"; {counts.others} other files are no programs")
+    assert said["Unreadable"] == str(counts.broken)
     refused = Counter[str]()
     for file in checked["files"]:
         refused.update({each["feature"] for each in file["findings"] if each["level"] == "error"})

@@ -246,11 +246,12 @@ def _store(where: str, name: str, target: Version, today: date) -> Page:
     from vhlo_tools.api.stores import store_status
     from vhlo_tools.viewing import assembled, store_contents
 
-    files = [*store_status(where, windows=AT_REST, as_of=today)]
+    others: list[str] = []
+    files = [*store_status(where, windows=AT_REST, as_of=today, others=others.append)]
     features = Counter[str]()
     for each in files:
         features.update(_blocking(each, target))
-    return assembled("store", store_contents(files, features, name=name, today=today))
+    return assembled("store", store_contents(files, features, name=name, today=today, others=len(others)))
 
 
 def _blocking(file: StoreFile, target: Version) -> frozenset[str]:

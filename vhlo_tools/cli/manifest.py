@@ -241,6 +241,11 @@ def _signed(result: ManifestResult, verifier: Verifier) -> ManifestResult:
             verify_signature(result.path, verifier)
         except SignatureError as error:
             return replace(result, status="unsigned", message=str(error))
+        except FileNotFoundError as error:
+            wanted = str(signature_place(result.path))
+            if str(error.filename) != wanted:  # a key
+                raise
+            return replace(result, status="unsigned", message=f"it has no signature: expected {wanted}")
     return result
 
 

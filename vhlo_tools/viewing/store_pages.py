@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import TYPE_CHECKING, Final
 
+from vhlo_tools.files import said_of_others
 from vhlo_tools.printable import printable
 from vhlo_tools.records import dataclass
 from vhlo_tools.spec import known_features, known_jax_releases, known_releases, known_versions
@@ -81,10 +82,16 @@ class StoreContents:
     blockers: tuple[BlockerRow, ...]  # most frequent first
     files: tuple[StoreFileRow, ...]
     files_number: int  # of all files
+    others: int  # files beside them that are no programs
 
 
-def store_contents(files: Iterable[StoreFile], features: Mapping[str, int], *, name: str, today: date) -> StoreContents:
-    """``files`` are in the order in which they leave their windows; ``features`` counts files by blocker."""
+def store_contents(
+    files: Iterable[StoreFile], features: Mapping[str, int], *, name: str, today: date, others: int
+) -> StoreContents:
+    """``files`` are in the order in which they leave their windows; ``features`` counts files by blocker.
+
+    ``others`` is the number of files that the store holds beside them.
+    """
     all_files = [*files]
     dated = [each for each in all_files if each.version is not None]
     ends = Counter(str(left[1]) for each in dated if (left := each.leaves(("backward", "jax-export"))))
@@ -102,11 +109,12 @@ def store_contents(files: Iterable[StoreFile], features: Mapping[str, int], *, n
     # The last of each package counts.
     newest = {each.package: each for each in readers}.values()
     coming = min((day for day in ends if day >= str(today)), default=None)
-    following = f"{coming} ({ends[coming]:,})" if coming else "no known day"
+    following = f"; the next leave on {coming} ({ends[coming]:,})" if coming else ""
+    held = f"{len(all_files):,}, of which {len(dated):,} are artifacts or jax.export files"
     lines = (
-        ("Files", f"{len(all_files):,}, of which {len(dated):,} are artifacts or jax.export files"),
+        ("Files", held + said_of_others(others)),
         ("Read by", ", ".join(f"{each.package} {each.release}: {each.reads:,}" for each in newest)),
-        ("Windows", f"{past:,} have left theirs; the next leave on {following}"),
+        ("Windows", f"{past:,} have left theirs{following}"),
         ("Held back by", _shortly(blockers) or "nothing"),
         ("Unreadable", f"{unreadable:,}"),
     )
@@ -125,6 +133,7 @@ def store_contents(files: Iterable[StoreFile], features: Mapping[str, int], *, n
         blockers=blockers,
         files=tuple(_file(each) for each in all_files[:MOST_FILES]),
         files_number=len(all_files),
+        others=others,
     )
 
 
@@ -163,6 +172,7 @@ def results_contents(summary: Mapping[str, object], *, name: str, today: date) -
         blockers=blockers,
         files=(),
         files_number=total,
+        others=0,
     )
 
 

@@ -209,6 +209,26 @@ def test_on_the_command_line(model: Path, keys: Keys, others: Keys, capsys: pyte
     assert manifest("check", model, "--certificate-chain", keys.root) == 1
 
 
+def test_signatures_of_a_folder(model: Path, keys: Keys, others: Keys, capsys: pytest.CaptureFixture[str]) -> None:
+    store = model.parent
+    other = store / "other.mlirbc"
+    vt.serialize(EXAMPLES / "saxpy.mlir", "1.9.0").save(other, manifest=True)
+    vt.sign(model, vt.KeySigner(keys.private))
+    command = ["manifest", "verify", str(store), "--public-key"]
+    assert main([*command, str(keys.public)]) == 1
+    said = capsys.readouterr().out
+    assert f"{other}: it has no signature: expected {other}.sig" in said
+    assert "manifests: 1 matching, 1 without a valid signature" in said
+    assert main([*command, str(keys.public.with_name("none.pem"))]) == 2
+    assert "none.pem" in capsys.readouterr().err
+    vt.sign(other, vt.KeySigner(keys.private))
+    assert main([*command, str(keys.public), "--exclude", "*.pem"]) == 0
+    assert main([*command, str(others.public)]) == 1
+    assert "manifests: 2 without a valid signature" in capsys.readouterr().out
+    assert main([*command, str(keys.public), "--signature", str(signature_place(model))]) == 2
+    assert "--signature is that of one file" in capsys.readouterr().err
+
+
 def test_the_command_of_model_signing_verifies_it(model: Path, keys: Keys) -> None:
     vt.sign(model, vt.KeySigner(keys.private))
     command = [sys.executable, "-m", "model_signing", "verify", "key", str(manifest_place(model))]

@@ -57,6 +57,24 @@ export function section(id, title, lead, ...children) {
   );
 }
 
+/**
+ * Make a drawing that slides under its labels where it is wider than the page: both are elements, and `at` is the place
+ * in the drawing that is seen first, in the middle as far as it goes.
+ */
+export function sliding(name, labels, drawing, at) {
+  labels.classList.add("labels");
+  drawing.classList.add("slid");
+  return el("div", { class: "scroll sliding", tabindex: "0", role: "region", "aria-label": name, "data-at": at }, labels, drawing);
+}
+
+/** Slide all drawings of the page to what is seen first. */
+export function slide() {
+  for (const each of document.querySelectorAll(".sliding")) {
+    const [labels] = each.children;
+    each.scrollLeft = Number(each.dataset.at) - (each.clientWidth - labels.clientWidth) / 2;
+  }
+}
+
 /** Make a table: its caption, columns as [title, class], and rows of cells, which are text or elements. */
 export function table(caption, columns, rows) {
   return el(

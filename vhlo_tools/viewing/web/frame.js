@@ -1,6 +1,6 @@
 // What all pages have: head, foot, and what is said when something is wrong.
 
-import { announce, el } from "./elements.js";
+import { announce, el, slide } from "./elements.js";
 import { readContents } from "./contents.js";
 import { themeButton } from "./theme.js";
 
@@ -24,7 +24,7 @@ export function head(title, parts, ...rest) {
 /** Return a path with its folders set back. */
 export function pathTitle(path) {
   const words = path.split("/");
-  return [words.length > 1 ? el("span", { class: "folder" }, `${words.slice(0, -1).join("/")}/`) : "", words.at(-1)];
+  return [words.length > 1 ? el("span", { class: "folder" }, `${words.slice(0, -1).join("/")}/`) : "", el("wbr"), words.at(-1)];
 }
 
 /** Make the list of the lines that matter. */
@@ -51,6 +51,7 @@ export async function show(make) {
       ),
       el("p", { id: "status", class: "unseen", role: "status", "aria-live": "polite" }),
     );
+    slide();
     performance.mark("ready");
     document.documentElement.dataset.ready = "yes";
     announce("The page is ready");

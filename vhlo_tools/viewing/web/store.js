@@ -1,9 +1,11 @@
 // The page for a store: who reads its files, when they leave their windows, what holds them back.
 
-import { announce, bytes, el, plural, section, svg, table } from "./elements.js";
+import { announce, bytes, el, plural, section, sliding, svg, table } from "./elements.js";
 import { head, lines, pathTitle, show } from "./frame.js";
 
 const WIDE = 1180;
+/** The width of labels, which stay where the rest slides. */
+const LABELS = 136;
 
 /** Make a bar, as a part of the most. */
 function bar(part) {
@@ -26,10 +28,12 @@ function readers(contents) {
 function release(contents, name) {
   const held = contents.readers.filter((each) => each.package === name);
   const [height, top] = [64, 8];
-  const step = Math.min((WIDE - 140) / held.length, 46);
+  const step = Math.min((WIDE - LABELS) / held.length, 46);
+  // One release alone has room for its number.
+  const end = Math.max(held.length * step, 2 * step);
   const most = contents.number || 1;
   const parts = held.flatMap((each, number) => {
-    const x = 136 + number * step;
+    const x = number * step;
     const high = (each.reads / most) * height;
     const text = `${name} ${each.release}, ${each.date}: reads ${each.reads} of ${contents.number}`;
     return [
@@ -38,25 +42,27 @@ function release(contents, name) {
     ];
   });
   const [first, last] = [held[0], held.at(-1)];
-  return el(
-    "div",
-    { class: "scroll", tabindex: "0", role: "region", "aria-label": `Releases of ${name}` },
+  const size = (width) => ({ class: "chart", width, height: height + 32, viewBox: `0 0 ${width} ${height + 32}` });
+  return sliding(
+    `Releases of ${name}`,
+    svg(
+      "svg",
+      { ...size(LABELS), "aria-hidden": "true" },
+      svg("text", { x: 0, y: top + 14, class: "heading" }, name),
+      svg("text", { x: 0, y: top + 33, class: "soft" }, `newest: ${last.reads.toLocaleString("en")}`),
+    ),
     svg(
       "svg",
       {
-        class: "chart",
-        width: WIDE,
-        height: height + 32,
-        viewBox: `0 0 ${WIDE} ${height + 32}`,
+        ...size(end),
         role: "img",
         "aria-label": `${name}: the newest release, ${last.release}, reads ${last.reads} of ${contents.number} files; the oldest, ${first.release}, ${first.reads}`,
       },
-      svg("text", { x: 0, y: top + 14, class: "heading" }, name),
-      svg("text", { x: 0, y: top + 33, class: "soft" }, `newest: ${last.reads.toLocaleString("en")}`),
       ...parts,
-      svg("text", { x: 136, y: height + 24, class: "soft" }, first.release),
-      held.length > 3 ? svg("text", { x: 136 + held.length * step - 4, y: height + 24, class: "soft", "text-anchor": "end" }, last.release) : null,
+      svg("text", { x: 0, y: height + 24, class: "soft" }, first.release),
+      held.length > 3 ? svg("text", { x: end - 4, y: height + 24, class: "soft", "text-anchor": "end" }, last.release) : null,
     ),
+    end,
   );
 }
 
@@ -68,7 +74,8 @@ function windows(contents) {
   const to = Math.max(days.at(-1), now) + 1;
   const total = contents.ends.reduce((sum, [, count]) => sum + count, 0);
   const [left, right, top, height] = [54, 20, 14, 210];
-  const x = (day) => left + ((day - from) / (to - from)) * (WIDE - left - right);
+  const wide = WIDE - left;
+  const x = (day) => 1 + ((day - from) / (to - from)) * (wide - right);
   const y = (count) => top + height - (count / total) * height;
   let within = total;
   let path = `M${x(from)} ${y(total)}`;
@@ -86,20 +93,23 @@ function windows(contents) {
     years.push(svg("text", { x: x(at) + 4, y: top + height + 18, class: "soft" }, String(year)));
   }
   const grid = [0, 0.5, 1].flatMap((part) => [
-    svg("line", { x1: left, x2: WIDE - right, y1: y(total * part), y2: y(total * part), class: "grid" }),
-    svg("text", { x: left - 8, y: y(total * part) + 4, class: "soft", "text-anchor": "end" }, Math.round(total * part).toLocaleString("en")),
+    svg("line", { x1: 0, x2: wide - right, y1: y(total * part), y2: y(total * part), class: "grid" }),
   ]);
+  const counts = [0, 0.5, 1].map((part) =>
+    svg("text", { x: left - 8, y: y(total * part) + 4, class: "soft", "text-anchor": "end" }, Math.round(total * part).toLocaleString("en")),
+  );
+  const size = (width) => ({ class: "chart", width, height: top + height + 30, viewBox: `0 0 ${width} ${top + height + 30}` });
   const late = contents.ends.filter(([day]) => day < contents.today).reduce((sum, [, count]) => sum + count, 0);
   return section(
     "windows",
     "Windows over time",
     `${plural(late, "file")} of ${total.toLocaleString("en")} ${late === 1 ? "has" : "have"} left the window in which new releases promise to read ${late === 1 ? "it" : "them"}; the others leave as the line falls.`,
-    el(
-      "div",
-      { class: "scroll", tabindex: "0", role: "region", "aria-label": "Drawing of windows over time" },
+    sliding(
+      "Drawing of windows over time",
+      svg("svg", { ...size(left), "aria-hidden": "true" }, counts),
       svg(
         "svg",
-        { class: "chart", width: WIDE, height: top + height + 30, viewBox: `0 0 ${WIDE} ${top + height + 30}`, role: "img", "aria-label": "Files within their windows, over time. The table of files has the days." },
+        { ...size(wide), role: "img", "aria-label": "Files within their windows, over time. The table of files has the days." },
         ...grid,
         ...years,
         svg("path", { d: `${path}V${y(0)}H${x(from)}Z`, class: "under-line" }),
@@ -107,6 +117,7 @@ function windows(contents) {
         svg("line", { x1: x(now), x2: x(now), y1: top, y2: top + height, class: "today" }),
         svg("text", { x: x(now) + 6, y: top + 12, class: "today" }, "today"),
       ),
+      x(now),
     ),
   );
 }
@@ -120,7 +131,7 @@ function blockers(contents) {
     contents.blockers.length
       ? table(
           "Features",
-          [["Feature", ""], ["Since", ""], ["Files", "number"], ["Share", "bars"], ["What to do", ""]],
+          [["Feature", ""], ["Since", ""], ["Files", "number"], ["Share", "bars"], ["What to do", "wide"]],
           contents.blockers.map((each) => [
             el("span", {}, each.title, el("code", { class: "id" }, each.id)),
             each.introduced < 0 ? "" : contents.versions[each.introduced][0],

@@ -80,7 +80,7 @@ function lists({ inputs, outputs, aliases }) {
   return [
     table(
       "Inputs",
-      [["Input", "number"], ["Name", ""], ["Type", ""], ["Shares its buffer", ""], ["Source", ""]],
+      [["Input", "number"], ["Name", ""], ["Type", ""], ["Shares its buffer", "plain"], ["Source", ""]],
       inputs.map((value, number) => [
         String(number),
         value.name,
@@ -91,7 +91,7 @@ function lists({ inputs, outputs, aliases }) {
     ),
     table(
       "Outputs",
-      [["Output", "number"], ["Name", ""], ["Type", ""], ["Over", ""]],
+      [["Output", "number"], ["Name", ""], ["Type", ""], ["Over", "plain"]],
       outputs.map((value, number) => [
         String(number),
         value.name,

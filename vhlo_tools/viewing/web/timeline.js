@@ -1,8 +1,10 @@
 // The time line: versions on an axis, what the program has at the version that brought it, and who reads it.
 
-import { el, section, svg, table } from "./elements.js";
+import { el, section, sliding, svg, table } from "./elements.js";
 
-const LEFT = 300;
+/** The labels, which stay where the rest slides, and their characters: less beside a narrow drawing. */
+const [LABELS, MOST] = window.innerWidth <= 640 ? [148, 18] : [300, 42];
+const LEFT = 12;
 const STEP = 27;
 const ROW = 30;
 const RIGHT = 40;
@@ -16,7 +18,7 @@ export function timeline(contents, { onFeature }) {
     "timeline",
     "Time line",
     lead,
-    el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Drawing of the time line" }, drawing(contents)),
+    drawing(contents),
     key(),
     features(contents, onFeature),
     releases(contents),
@@ -61,10 +63,18 @@ function drawing(contents) {
   const releasesTop = top + known.length * ROW + (known.length ? 18 : 0);
   const height = releasesTop + packages.length * 26 + 16;
   const parts = [...axis(versions, x, top, height), ...marks(contents, x, top, height)];
-  known.forEach((feature, row) => parts.push(...featureRow(feature, x, top + row * ROW + 10, contents)));
+  const label = (y, text, ...rest) => svg("text", { x: LABELS - 12, y: y + 4, class: "label", "text-anchor": "end" }, text, ...rest);
+  const labels = [label(43, "can be written for")];
+  known.forEach((feature, row) => {
+    const y = top + row * ROW + 10;
+    parts.push(...featureRow(feature, x, y, contents));
+    const shown = label(y, short(feature.title), svg("title", {}, `${feature.title}: ${feature.count} times`));
+    shown.classList.toggle("bytes", !feature.needed);
+    labels.push(shown);
+  });
   packages.forEach((name, row) => {
     const y = releasesTop + row * 26 + 10;
-    parts.push(svg("text", { x: LEFT - 12, y: y + 4, class: "label", "text-anchor": "end" }, name));
+    labels.push(label(y, name));
     // Several releases may have one version: it is read if one of them reads.
     const at = new Map();
     for (const each of contents.releases) {
@@ -82,17 +92,13 @@ function drawing(contents) {
       );
     }
   });
-  return svg(
-    "svg",
-    {
-      class: "timeline",
-      width,
-      height,
-      viewBox: `0 0 ${width} ${height}`,
-      role: "img",
-      "aria-label": "Versions from left to right; features at the version that brought them; releases that read the program. The tables below say the same.",
-    },
-    parts,
+  const said = "Versions from left to right; features at the version that brought them; releases that read the program. The tables below say the same.";
+  const size = (wide) => ({ class: "timeline", width: wide, height, viewBox: `0 0 ${wide} ${height}` });
+  return sliding(
+    "Drawing of the time line",
+    svg("svg", { ...size(LABELS), "aria-hidden": "true" }, labels),
+    svg("svg", { ...size(width), role: "img", "aria-label": said }, parts),
+    width,
   );
 }
 
@@ -132,7 +138,6 @@ function marks(contents, x, top, height) {
   return [
     ...(expand >= 0 && expand < down ? band(x(expand) - STEP / 2, x(down) - STEP / 2, "expandable", "with exact expansions") : []),
     ...(down >= 0 ? band(x(down) - STEP / 2, last, "reachable", "it can be written for these versions") : []),
-    svg("text", { x: LEFT - 12, y: 47, class: "label", "text-anchor": "end" }, "can be written for"),
     ...(written >= 0 ? line(written, "written", "written for") : []),
     ...(target >= 0 && target !== written ? line(target, "target", "target") : []),
   ];
@@ -152,14 +157,7 @@ function span(contents, numbers) {
 
 function featureRow(feature, x, y, contents) {
   const { versions } = contents;
-  const parts = [
-    svg(
-      "text",
-      { x: LEFT - 12, y: y + 4, class: `label${feature.needed ? "" : " bytes"}`, "text-anchor": "end" },
-      short(feature.title),
-      svg("title", {}, `${feature.title}: ${feature.count} times`),
-    ),
-  ];
+  const parts = [];
   const at = x(feature.introduced);
   for (const each of feature.expansions) {
     if (each.to < 0 || !feature.needed) continue;
@@ -195,7 +193,7 @@ function featureRow(feature, x, y, contents) {
 }
 
 function short(text) {
-  return text.length > 42 ? `${text.slice(0, 41)}…` : text;
+  return text.length > MOST ? `${text.slice(0, MOST - 1)}…` : text;
 }
 
 function features(contents, onFeature) {
@@ -239,10 +237,11 @@ function releases(contents) {
     const held = contents.releases.filter((each) => each.package === name);
     const reading = held.filter((each) => each.reads);
     const newest = held.at(-1);
+    const dated = (each) => (each ? [each.release, el("span", { class: "day" }, each.date)] : "none");
     return [
       name,
-      reading.length ? `${reading[0].release} (${reading[0].date})` : "none",
-      reading.length ? `${reading.at(-1).release} (${reading.at(-1).date})` : "none",
+      dated(reading[0]),
+      dated(reading.at(-1)),
       newest.reads ? "yes" : el("strong", {}, "no"),
     ];
   });

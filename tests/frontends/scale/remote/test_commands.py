@@ -178,3 +178,28 @@ def test_the_gate_of_a_bucket(
     assert "new%20folder/tan.mlirbc" in capsys.readouterr().out
     assert main([*command, "--exclude", "damaged.mlirbc", "--baseline", baseline, "--update-baseline"]) == 0
     assert main([*command, "--exclude", "damaged.mlirbc", "--baseline", baseline]) == 0
+
+
+def test_manifests_of_a_store(bucket: Bucket, capfd: pytest.CaptureFixture[str]) -> None:
+    files = {"a.mlirbc": vt.serialize(SAXPY, "1.9.0"), "sub/b": vt.serialize(SAXPY, "1.8.0")}
+    for name, artifact in files.items():
+        write_object(bucket / name, [bytes(artifact)])
+    write_object(bucket / "sub/notes", [b"a note"])
+    store = str(bucket.url)
+    check = ["check", store, "--target", "1.9.0", "--require-manifest", "--isolated", "--no-cache", "-j", "1"]
+    assert main(check) == 1
+    assert capfd.readouterr().out.count("error: manifest_missing") == 2
+    assert main(["manifest", "verify", store]) == 2
+    assert capfd.readouterr().out.endswith("manifests: 2 missing; 1 other file is no artifact\n")
+    assert main(["manifest", "write", store]) == 0
+    assert capfd.readouterr().out == "manifests: 2 written; 1 other file is no artifact\n"
+    for name, artifact in files.items():
+        assert vt.Manifest.load(str(bucket / f"{name}.manifest.json")).verify(artifact) == ()
+    assert main(check) == 0
+    write_object(bucket / "sub/b", [bytes(files["a.mlirbc"])], force=True)
+    assert main(check) == 1
+    assert "manifest_differs" in capfd.readouterr().out
+    assert main(["manifest", "verify", store]) == 1
+    assert "manifests: 1 matching, 1 different; 1 other" in capfd.readouterr().out
+    assert main(["manifest", "write", "--force", store]) == 0
+    assert main(["manifest", "verify", store]) == 0
