@@ -168,8 +168,8 @@ def test_verify_says_what_differs(model: Path, capsys: pytest.CaptureFixture[str
 
 def test_options_of_signatures_that_exclude_each_other(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for options, said in (
-        (["verify", str(model), "--public-key", "a", "--certificate-chain", "b"], "exclude each other"),
-        (["verify", str(model), "--signature", "a"], "needs --public-key or --certificate-chain"),
+        (["check", str(model), "--public-key", "a", "--certificate-chain", "b"], "exclude each other"),
+        (["check", str(model), "--signature", "a"], "needs --public-key or --certificate-chain"),
         (["sign", str(model), "--private-key", "a", "--certificate-chain", "b"], "needs --certificate"),
         (["write", "-"], "give the name of that file"),
     ):
@@ -183,7 +183,7 @@ def test_a_missing_extra_is_named(
     # What Python takes for a module that cannot be imported.
     monkeypatch.setitem(sys.modules, "model_signing", None)
     Path(f"{model}.sig").write_text("{}")
-    for options in (["sign", "--private-key", "a", "--force"], ["verify", "--public-key", "a"]):
+    for options in (["sign", "--private-key", "a", "--force"], ["check", "--public-key", "a"]):
         assert main(["manifest", options[0], str(model), *options[1:]]) == 2
         assert "pip install '.[signing]' in a clone of vhlo_tools" in capsys.readouterr().err
 
@@ -225,7 +225,7 @@ def test_every_report_has_the_finding(model: Path, form: str, capsys: pytest.Cap
     assert "manifest_differs" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", [["write"], ["show"], ["verify"], ["sign", "--private-key", "key.pem"]])
+@pytest.mark.parametrize("command", [["write"], ["show"], ["check"], ["sign", "--private-key", "key.pem"]])
 def test_stdin_has_no_file_beside_it(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["manifest", *command, "-"]) == 2
     assert "give the name of that file" in capsys.readouterr().err

@@ -11,8 +11,8 @@ from packaging.version import Version
 from support.corpus import EXAMPLES, ROOT
 
 import vhlo_tools as vt
-from vhlo_tools.cli.deprecated import REMOVED_IN, old_command
-from vhlo_tools.cli.helping import HELP, OLD_NAMES
+from vhlo_tools.cli.deprecated import old_command
+from vhlo_tools.cli.helping import HELP, OLD_NAMES, OLD_OPTIONS, REMOVED_IN
 from vhlo_tools.cli.main import cli, main
 
 STEP = str(EXAMPLES / "transformer_step.mlir")
@@ -29,7 +29,7 @@ def called(capsys: pytest.CaptureFixture[str], words: str, *arguments: str) -> t
 
 
 def test_they_are_removed_in_time() -> None:
-    """Once this fails, take out `cli/deprecated.py`, `OLD_NAMES`, and this file."""
+    """Once this fails, take out `cli/deprecated.py`, `OLD_NAMES`, `OLD_OPTIONS`, and this file."""
     now = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert Version(now) < Version(REMOVED_IN)
 
@@ -95,3 +95,35 @@ def test_manifest_verify(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_store_report_without_pyarrow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What it prints is in tests/frontends/scale, where pyarrow is."""
     assert called(capsys, "store report", str(tmp_path)) == (2, "")
+
+
+@pytest.mark.parametrize("words", OLD_OPTIONS)
+def test_what_options_are_called_now_is_there(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*words.split(), "--help-all"]) == 0
+    help_ = capsys.readouterr().out
+    for old, new in OLD_OPTIONS[words].items():
+        assert (f"{old} " in help_, f"{new} " in help_) == (False, True)
+
+
+def test_migrate_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    vt.serialize(STEP).save(tmp_path / "step.mlirbc")
+    command = ["migrate", str(tmp_path / "step.mlirbc"), "--target", "1.9.0", "--dry-run"]
+    assert main([*command, "-o", str(tmp_path / "new")]) == 0
+    capsys.readouterr()
+    for at, given in enumerate((["--report", str(tmp_path / "0")], [f"--report={tmp_path / '1'}"])):
+        assert main([*command, *given]) == 0
+        assert capsys.readouterr().err.startswith(
+            f'vhlo: warning: "vhlo migrate --report" is deprecated, and is removed in {REMOVED_IN}: '
+            f'use "vhlo migrate --output"\n'
+        )
+        assert (tmp_path / str(at)).read_bytes() == (tmp_path / "new").read_bytes()
+
+
+def test_run_report(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["run", str(EXAMPLES / "saxpy.mlir"), "-i", "2.0", "-i", "[1, 2, 3, 4]", "-i", "[1, 1, 1, 1]"]
+    assert main([*command, "--details"]) == 0
+    said = capsys.readouterr()
+    assert main([*command, "--report"]) == 0
+    warning, _, rest = capsys.readouterr().err.partition("\n")
+    assert warning.endswith('use "vhlo run --details"')
+    assert rest == said.err != ""

@@ -14,11 +14,13 @@ from support.processes import run_measured
 from support.vhlo_process import warm_python
 
 import vhlo_tools as vt
+from vhlo_tools.artifact import JaxContainer
 from vhlo_tools.cli.main import main
 
 LIMITED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (3 << 20, 3 << 20))
+from vhlo_tools.artifact import JaxContainer
 from vhlo_tools.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """
@@ -52,6 +54,51 @@ def test_a_report_with_notes(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main([*command[:3], "0.9.0", *command[4:6], "--force"]) == 1
     assert "stablehlo.gather" in capsys.readouterr().err
     assert vt.open_artifact(out).version == vt.Version("1.4.0")
+
+
+@pytest.mark.parametrize("name", ["keras_mlp.mlirbc", "symbolic_export.jax_export"])
+def test_source_locations_are_removed_at_any_version(name: str, tmp_path: Path) -> None:
+    """Alone that keeps the version; with a target it is what both steps give."""
+    alone, moved, both, apart = (str(tmp_path / each) for each in ("alone", "moved", "both", "apart"))
+    source, strip = str(EXAMPLES / name), "--strip-debug-info"
+    assert main(["retarget", source, strip, "-o", alone]) == 0
+    is_jax = name.endswith(".jax_export")
+    stripped = JaxContainer.open(source).stripped().chunks if is_jax else [bytes(vt.strip(source))]
+    assert Path(alone).read_bytes() == b"".join(bytes(each) for each in stripped)
+    assert main(["retarget", source, "--target", "1.21.0", "-o", moved]) == 0
+    assert main(["retarget", moved, strip, "-o", apart]) == 0
+    assert main(["retarget", source, "--target", "1.21.0", strip, "-o", both, "--manifest"]) == 0
+    assert Path(both).read_bytes() == Path(apart).read_bytes() != Path(moved).read_bytes()
+    made = json.loads(Path(f"{both}.manifest.json").read_text())["made"]
+    assert (made["command"], made["target"], made["options"]) == ("retarget", "1.21.0", {"strip_debug_info": True})
+
+
+def test_what_is_known_of_readers_stays_known_where_locations_are_removed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, out = tmp_path / "a.mlirbc", tmp_path / "b.mlirbc"
+    vt.serialize(EXAMPLES / "transformer_step.mlir", "1.9.0").save(source)
+    command = ["retarget", str(source), "--target", "1.4.0", "-o", str(out), "--format", "json", "--strip-debug-info"]
+    assert main(command) == 0
+    assert [each["feature"] for each in json.loads(capsys.readouterr().out)["findings"]] == ["range_locations"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give --target, or --strip-debug-info, which keeps the version"),
+        (["--strip-debug-info", "--expand"], "--expand needs --target: --strip-debug-info alone keeps the version"),
+        (["--strip-debug-info", "--engine", "mlir"], "--engine needs --target"),
+        (["--strip-debug-info", "--as-of", "2025-01-01"], "--as-of needs --target"),
+    ],
+)
+def test_what_needs_a_target(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert main(["retarget", str(EXAMPLES / "keras_mlp.mlirbc"), "-o", str(out), *arguments]) == 2
+    assert message in capsys.readouterr().err
+    assert not out.exists()
 
 
 def test_an_artifact_may_replace_itself(large: Path, tmp_path: Path) -> None:

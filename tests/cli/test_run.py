@@ -59,7 +59,7 @@ def test_run_with_inputs_given_away(tmp_path: Path, capsys: pytest.CaptureFixtur
             f"output {{}}: 8 bytes, in place of parameter 0 {{}}{first}",
             "parameter 1 {0} of 8 bytes was donated, and no output is aliased with it",
         ]
-        assert main(["run", *inputs, "--engine", engine, "--report"]) == 0
+        assert main(["run", *inputs, "--engine", engine, "--details"]) == 0
         assert "over a copy of parameter 0 {}: it was not donated" in capsys.readouterr().err
     assert main(["run", *inputs, "--donate", "7"]) == 2
     assert "there is no parameter 7 to donate" in capsys.readouterr().err

@@ -41,7 +41,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_a_handler_computes_a_custom_call(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "scale.mlir", "-i", "[1, 2]", "-i", "3", *HANDLER, "--report"]) == 0
+    assert main(["run", "scale.mlir", "-i", "[1, 2]", "-i", "3", *HANDLER, "--details"]) == 0
     said = capsys.readouterr()
     assert said.out == "result 0: float32[2]\n[3. 6.]\nresult 1: uint32[]\n0\n"
     assert "engine reference: " in said.err
@@ -86,7 +86,7 @@ def test_values_of_several_devices_are_probed(folder: Path) -> None:
         (("--handler", "scale=kernels_of_test:other"), "cannot be loaded: module 'kernels_of_test' has no attribute"),
         (("--handler", "scale=kernels_of_test:constant"), "is a int, not a function"),
         (("--partitions", "2", "-i", "2:1"), "'2:1' is for device 2, but there are 2 devices, numbered from 0"),
-        (("--replicas", "2", "--report"), "support one device only: omit --replicas and --partitions"),
+        (("--replicas", "2", "--details"), "support one device only: omit --replicas and --partitions"),
         (("--replicas", "0"), "0 is not in the range"),
     ],
 )

@@ -160,7 +160,7 @@ def test_a_report_in_a_file(
     captured = capsys.readouterr()
     assert (captured.out, (tmp_path / "report").read_text()) == ("", expected)
     said = "1 left, 3 stay longer, 1 without a window"
-    assert captured.err == f"vhlo: {said}; the report is in {tmp_path / 'report'}\n"
+    assert captured.err == f"vhlo: {said}; the result is in {tmp_path / 'report'}\n"
     assert main([*command, "-o", str(tmp_path)]) == 2
     assert "is a folder: expected a file to write" in capsys.readouterr().err
 

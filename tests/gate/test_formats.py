@@ -338,7 +338,7 @@ def test_a_file_is_what_stdout_would_be(output_format: str, store: Path, capsys:
     )
     assert (code, out) == (2, "")
     assert (store / "report.out").read_text() == printed
-    assert err == "vhlo: checked 4 programs: 1 cannot be checked, 2 have errors; the report is in report.out\n"
+    assert err == "vhlo: checked 4 programs: 1 cannot be checked, 2 have errors; the result is in report.out\n"
 
 
 @pytest.mark.parametrize("output_format", FORMATS)

@@ -52,7 +52,7 @@ def test_the_action_passes_a_good_program_and_fails_on_a_blocked_one(tmp_path: P
     write(workspace / "exports" / "model.mlir", GOOD)
     inputs = {"paths": "exports", "target": "1.3.0\n1.2.0", "sarif-file": "report.sarif"}
     done = run_action(ACTION, workspace, installed, inputs, skip=1)
-    assert (done.code, done.log) == (0, "vhlo: checked 1 program: no errors; the report is in report.sarif\n")
+    assert (done.code, done.log) == (0, "vhlo: checked 1 program: no errors; the result is in report.sarif\n")
     assert done.outputs == {"exit-code": "0", "sarif-file": "report.sarif"}
     assert done.summary == "vhlo check: all is well (exit code 0)\n"
 

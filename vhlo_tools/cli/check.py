@@ -145,7 +145,7 @@ _settings_options = options.several(
 @options.provider_option
 @options.trusted_option
 @click.option("--output-format", "--format", type=click.Choice(FORMATS), help="By default text.")
-@options.report_option()
+@options.result_option()
 def check(
     paths: tuple[str, ...],
     explain: str | None,
@@ -388,7 +388,7 @@ def _written(
             for piece in _grouped(pieces):
                 click.echo(piece, nl=False)
     if output is not None:
-        _say(f"{summary}{scope.left_out}; the report is in {output}")
+        _say(f"{summary}{scope.left_out}; the result is in {output}")
     summary.others = scope.others()
     return summary
 

@@ -155,8 +155,10 @@ def externalize(
         raise click.UsageError(f"{output} cannot be both the artifact and its weights: give --weights FILE")
     data, name = options.read_input(source)
     result = api.externalize_constants(Artifact(data, name=name), min_size=min_size, function=function)
+    if output_format == "json":
+        options.say_nothing_of_writing()
     # The values first: an artifact without them is useless.
-    options.write_output(beside, result.weights(), force=force, binary=True)
+    options.write_output(beside, result.weights(), force=force, binary=True, what=None)
     made = Making("constants externalize", options={"min_size": min_size, "function": function})
     options.write_artifact(output, result.artifact, force=force, made=made)
     if output_format == "json":

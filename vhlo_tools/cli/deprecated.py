@@ -12,14 +12,11 @@ from vhlo_tools.artifact import JaxContainer, Making
 from vhlo_tools.cli import options
 from vhlo_tools.cli.check import aliased_artifact, lost_aliases
 from vhlo_tools.cli.display import echo
-from vhlo_tools.cli.helping import OLD_NAMES, Command, words_of
+from vhlo_tools.cli.helping import OLD_NAMES, Command, say_old, words_of
 from vhlo_tools.cli.manifest import check_ as manifest_check
 from vhlo_tools.cli.report import SUFFIXES, function_option, max_nodes_option, results_in, write_graph
 from vhlo_tools.findings import finding_as_json
 from vhlo_tools.gate import finding_lines
-
-#: The version that no longer has them.
-REMOVED_IN: Final = "0.6.0"
 
 
 class _Old(Command):
@@ -27,10 +24,7 @@ class _Old(Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         words = words_of(ctx)
-        echo(
-            f'vhlo: warning: "vhlo {words}" is deprecated, and is removed in {REMOVED_IN}: use "{OLD_NAMES[words]}"',
-            err=True,
-        )
+        say_old(words, OLD_NAMES[words])
         return super().invoke(ctx)
 
 

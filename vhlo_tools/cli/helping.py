@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 import click
 
+from vhlo_tools.cli.display import echo
 from vhlo_tools.records import dataclass
 
 # For each command, an example that works in the folder `examples/`, and the options that its help lists
@@ -99,6 +100,9 @@ HELP: Final[Mapping[str, Help]] = {
     "completion": Help("vhlo completion bash --install"),
 }
 
+#: The version that no longer has old names.
+REMOVED_IN: Final = "0.6.0"
+
 #: Commands that have become part of others, and what to call in their place. They work as they did, and no help lists
 #: them (:mod:`vhlo_tools.cli.deprecated`).
 OLD_NAMES: Final[Mapping[str, str]] = {
@@ -108,6 +112,15 @@ OLD_NAMES: Final[Mapping[str, str]] = {
     "store report": "vhlo report RESULTS --output-format text",
     "strip": "vhlo retarget ARTIFACT --strip-debug-info -o OUTPUT",
 }
+#: Old names of options, by the command.
+OLD_OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
+    "migrate": {"--report": "--output"},
+    "run": {"--report": "--details"},
+}
+
+
+def say_old(old: str, new: str) -> None:
+    echo(f'vhlo: warning: "vhlo {old}" is deprecated, and is removed in {REMOVED_IN}: use "{new}"', err=True)
 
 
 # Output of ``--help``: one screen, with the usual options and an example; ``--help-all`` prints every option
@@ -164,6 +177,16 @@ class Command(click.Command):
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return its parameters, with that of the long help."""
         return [*super().get_params(ctx), _HELP_ALL]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        words = words_of(ctx)
+        names, before = OLD_OPTIONS.get(words, {}), args[: args.index("--") if "--" in args else len(args)]
+        for at, each in enumerate(before):
+            name, equals, value = each.partition("=")
+            if name in names:
+                say_old(f"{words} {name}", f"vhlo {words} {names[name]}")
+                args[at] = f"{names[name]}{equals}{value}"
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         usual = [] if ctx.meta.get(_ALL) else _help_of(ctx).usual.split()

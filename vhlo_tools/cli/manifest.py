@@ -60,12 +60,12 @@ def show(source: str) -> None:
 
 @manifest.command("check")
 @options.input_argument("MODEL")
-@click.option("--public-key", metavar="FILE", help="Verify the signature with this public key, as PEM.")
+@click.option("--public-key", metavar="FILE", help="Check the signature with this public key, as PEM.")
 @click.option(
     "--certificate-chain",
     metavar="FILE",
     multiple=True,
-    help="Verify the signature with these certificates, as PEM: roots, and those below them. May be repeated.",
+    help="Check the signature with these certificates, as PEM: roots, and those below them. May be repeated.",
 )
 @click.option("--signature", "signature_file", metavar="FILE", help="The signature, by default MODEL.sig.")
 @options.format_option
@@ -86,7 +86,7 @@ def check_(
         raise click.UsageError("--public-key and --certificate-chain exclude each other: give only one")
     signed = public_key is not None or bool(certificate_chain)
     if signature_file is not None and not signed:
-        raise click.UsageError("--signature needs --public-key or --certificate-chain to verify it with")
+        raise click.UsageError("--signature needs --public-key or --certificate-chain to check it with")
     _refuse_stdin(source)
     data, name = options.read_input(source, manifest=False)
     checked = check_manifest(data, source, True, contents=True)

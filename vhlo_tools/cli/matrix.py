@@ -137,7 +137,7 @@ def _releases(context: click.Context, parameter: click.Parameter, value: tuple[s
 @options.format_choice(
     *("text", "json", "parquet"), what="parquet has a row for each cell, and needs -o FILE and the extra `distributed`."
 )
-@options.report_option("matrix")
+@options.result_option("matrix")
 @click.option("--picture", metavar="FILE", help="Also draw it, as .svg, .png or .pdf; needs the extra `releases`.")
 def matrix(
     paths: tuple[str, ...],

@@ -127,10 +127,10 @@ def _readable_seconds(seconds: float) -> str:
 @options.trusted_option
 @options.format_choice(
     *("text", "json", "jsonl", "parquet"),
-    what="The format of the report: jsonl has a line for each file when it is finished, the others are sorted by path; "
+    what="The format of the result: jsonl has a line for each file when it is finished, the others are sorted by path; "
     "parquet is a table for other programs, and needs -o FILE and the extra `distributed`.",
 )
-@click.option("-o", "--report", metavar="FILE", help="Write the report to FILE instead of stdout.")
+@click.option("-o", "--output", "report", metavar="FILE", help="Write the result to FILE instead of stdout.")
 def migrate(
     target: str,
     dry_run: bool,
@@ -177,6 +177,7 @@ def migrate(
         if report is not None:
             write_atomically(place(report), chunks, force=True)
             echo(f"vhlo: {total_line(summary, workers.count)}", err=True)
+            options.say_written(report)
         elif not live:
             for line in lines:
                 echo(line)

@@ -31,7 +31,7 @@ from vhlo_tools.errors import (
 )
 from vhlo_tools.files import Buffer, Chunk, Kind, Url, place, read_bytes, recognise, slices
 from vhlo_tools.findings import Finding, finding_as_json, findings_lines, group_findings
-from vhlo_tools.printable import json_text
+from vhlo_tools.printable import json_text, printable
 
 if TYPE_CHECKING:
     from vhlo_tools.artifact import JaxContainer, Making, ManifestChoice
@@ -65,7 +65,7 @@ def given(*names: str) -> str | None:
     return next((each if each.startswith("-") else each.upper() for each in spelled), None)
 
 
-def report_option(what: str = "report") -> Callable[[_F], _F]:
+def result_option(what: str = "result") -> Callable[[_F], _F]:
     said = f"Write the {what} to FILE, replacing its content, instead of stdout."
     return click.option("-o", "--output", metavar="FILE", help=said)
 
@@ -286,8 +286,9 @@ def reporting(command: Callable[..., dict[str, Any]]) -> Callable[..., None]:
         if output_format == "text":
             report_findings(command(**arguments)["findings"])
             return
+        say_nothing_of_writing()
         if arguments["output"] == STANDARD:
-            raise click.UsageError("the report as JSON goes to stdout: give -o FILE for the output")
+            raise click.UsageError("the result as JSON goes to stdout: give -o FILE for the output")
         try:
             report = {"ok": True, **command(**arguments)}
         except VhloToolsError as error:
@@ -345,12 +346,40 @@ def read_artifact(source: str) -> Artifact | JaxContainer:
     return Artifact(data, name=name)
 
 
-def write_output(output: str, chunks: Iterable[Chunk], *, force: bool, binary: bool) -> None:
-    """Write atomically to a file, or to stdout; binary data is never written to a terminal."""
+#: Set in the context of a command that says itself what it writes.
+_SAYS: Final = "vhlo_tools.says_what_it_writes"
+
+
+def say_nothing_of_writing() -> None:
+    """Leave it to the JSON of a command to say what it writes."""
+    click.get_current_context().meta[_SAYS] = True
+
+
+def say_written(output: str, what: str = "") -> None:
+    """Say in a line what a person at a terminal has got; a script, whose stderr is none, and CI hear nothing."""
+    context = click.get_current_context(silent=True)
+    if sys.stderr is None or not sys.stderr.isatty() or os.environ.get("CI") or (context and _SAYS in context.meta):
+        return
+    found = place(output)
+    if isinstance(found, Path):
+        # Nothing stays in a device or a pipe.
+        if not found.is_file():
+            return
+        what += f"{', ' if what else ''}{found.stat().st_size:,} bytes"
+    echo(f"wrote {printable(output)}{': ' if what else ''}{what}", err=True)
+
+
+def write_output(output: str, chunks: Iterable[Chunk], *, force: bool, binary: bool, what: str | None = "") -> None:
+    """Write atomically to a file, or to stdout; binary data is never written to a terminal.
+
+    ``what`` is for :func:`say_written`; ``None`` if the command names the file itself.
+    """
     if output != STANDARD:
         from vhlo_tools.files import write_atomically
 
         write_atomically(place(output), chunks, force=force)
+        if what is not None:
+            say_written(output, what)
         return
     if sys.stdout is None:
         raise click.UsageError("stdout is closed: give -o FILE")
@@ -376,8 +405,9 @@ def write_artifact(
     A file with a manifest gets a new one even without ``--manifest``. ``made`` is by default what ``held`` knows; the
     manifest has the digest of ``source``.
     """
+    what = f"{'' if isinstance(held, Artifact) else 'a jax.export file of '}StableHLO {held.version}"
     if output == STANDARD or not (with_manifest or find_manifest(output)):
-        write_output(output, held.chunks, force=force, binary=True)
+        write_output(output, held.chunks, force=force, binary=True, what=what)
         return
     # Imported here because most files have none.
     from dataclasses import replace
@@ -389,6 +419,7 @@ def write_artifact(
     if made is not None and source is not None:
         made = replace(made, source=measured(source)[1])
     write_with_manifest(output, held.chunks, Manifest.of(held, made=made), force=force)
+    say_written(output, f"{what}, with its manifest")
 
 
 def check_manifest_output(output: str, with_manifest: bool, *, force: bool) -> None:

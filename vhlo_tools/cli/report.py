@@ -13,7 +13,7 @@ from vhlo_tools import api
 from vhlo_tools.api import GraphLanguage
 from vhlo_tools.cli import options
 from vhlo_tools.cli.display import echo
-from vhlo_tools.cli.helping import command
+from vhlo_tools.cli.helping import OptionDecorator, command
 from vhlo_tools.cli.reports import encoded, readable_size
 from vhlo_tools.printable import json_text, printable
 from vhlo_tools.stores import summarize_results
@@ -48,8 +48,10 @@ _FORMATS_OF: Final = {
     "max_nodes": _GRAPH,
 }
 
-function_option = click.option("--function", metavar="NAME", help="Of a graph: draw this function alone.")
-max_nodes_option = click.option(
+function_option: OptionDecorator = click.option(
+    "--function", metavar="NAME", help="Of a graph: draw this function alone."
+)
+max_nodes_option: OptionDecorator = click.option(
     "--max-nodes",
     type=click.IntRange(min=0),
     default=MOST_BOXES,

@@ -79,7 +79,7 @@ input_option: OptionDecorator = click.option(
 )
 @click.option("--probe-function", metavar="NAME", help="Only values of ops in this function.")
 @click.option(
-    "--report", is_flag=True, help="Report on stderr which engine ran the program, and which outputs overwrote inputs."
+    "--details", is_flag=True, help="Print on stderr which engine ran the program, and which outputs overwrote inputs."
 )
 @click.option(
     "-o", "--output", help="Write the results to this .npz file, or to this .npy file if there is one result."
@@ -98,7 +98,7 @@ def run(
     probe: str | None,
     probe_ops: str | None,
     probe_function: str | None,
-    report: bool,
+    details: bool,
     output: str | None,
     output_format: str,
     force: bool,
@@ -123,8 +123,8 @@ def run(
         return None if probe is None else Probe(probe_ops, probe_function, probe, replace=force)
 
     if replicas is not None or partitions is not None:
-        if donated or report:
-            raise click.UsageError("--donate and --report support one device only: omit --replicas and --partitions")
+        if donated or details:
+            raise click.UsageError("--donate and --details support one device only: omit --replicas and --partitions")
         several = api.load_parallel_executable(program, replicas=replicas, partitions=partitions, **loading)
         given = inputs_of_devices(inputs, several.inputs)
         outputs = several.run(given, probe=probed())
@@ -135,7 +135,7 @@ def run(
         with warnings.catch_warnings(action="ignore", category=DonationWarning):
             # The report contains the warnings.
             execution = executable.execute(values, donate=donate, probe=probed())
-        if report or donate:
+        if details or donate:
             echo(execution.report, err=True)
         outputs, word = execution.outputs, "result"
     results = dict(_leaves(outputs))

@@ -51,7 +51,7 @@ def store() -> None:
     *("text", "json", "parquet"),
     what="parquet is a table for other programs, and needs -o FILE and the extra `distributed`.",
 )
-@options.report_option()
+@options.result_option()
 def status(
     paths: tuple[str, ...],
     horizon: str,
@@ -96,9 +96,9 @@ def status(
         else:
             said = {"day": str(today), "horizon": str(end)}
             chunks = parquet_chunks(STATUS_TABLE, judged, said) if binary else encoded(lines)
-            options.write_output(output, chunks, force=True, binary=binary)
+            options.write_output(output, chunks, force=True, binary=binary, what=None)
             if output != options.STANDARD:
-                echo(f"vhlo: {_total(end, counts)}; the report is in {output}", err=True)
+                echo(f"vhlo: {_total(end, counts)}; the result is in {output}", err=True)
     if counts["unreadable"]:
         return 2
     return 1 if counts["left"] or counts["leaves"] else 0

@@ -107,7 +107,7 @@ def _to_engines(context: click.Context, parameter: click.Parameter, value: str |
     what="Of stores: jsonl has a line for each pair; parquet is a table for other programs, and needs -o FILE and the "
     "extra `distributed`.",
 )
-@options.report_option()
+@options.result_option()
 def verify(
     source: str,
     after: str | None,

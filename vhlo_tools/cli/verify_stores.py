@@ -98,13 +98,13 @@ def verify_stores(
         else:
             chunks = encoded(report_lines(records, summary, output_format))
         if output is not None:
-            options.write_output(output, chunks, force=True, binary=binary)
+            options.write_output(output, chunks, force=True, binary=binary, what=None)
         else:
             for chunk in chunks:
                 # At once: a comparison may take long, and file names may contain bytes that are not text.
                 click.echo(chunk, nl=False)
     if output not in (None, options.STANDARD):
-        echo(f"vhlo: {total_line(summary)}; the report is in {output}", err=True)
+        echo(f"vhlo: {total_line(summary)}; the result is in {output}", err=True)
     if summary.files["unreadable"]:
         return 2
     return 0 if summary.ok else 1

@@ -131,7 +131,7 @@ def store_contents(files: Iterable[StoreFile], features: Mapping[str, int], *, n
 def results_contents(summary: Mapping[str, object], *, name: str, today: date) -> StoreContents:
     """Show the results of a migration, a check of windows, or a comparison of stores.
 
-    ``summary`` is the output of ``vhlo store report --output-format json``.
+    ``summary`` is the output of ``vhlo report --output-format json``.
     """
     files, sizes, versions = (_object(summary, key) for key in ("files", "sizes", "versions"))
     features, reasons = _object(summary, "features"), _object(_object(summary, "reasons"), "counts")

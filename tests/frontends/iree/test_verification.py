@@ -80,7 +80,7 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert [each["engines"] for each in disagreement["differing"]] == [["iree", "reference"], ["iree", "xla"]]
     assert main(command) == 0
     assert "iree stands alone" in capsys.readouterr().out
-    assert main(["run", str(path), "-i", "[2, 3, 1]", "--engine", "iree", "--report"]) == 0
+    assert main(["run", str(path), "-i", "[2, 3, 1]", "--engine", "iree", "--details"]) == 0
     said = capsys.readouterr()
     assert "float32[3]\n[ 4." in said.out
     assert "engine iree: as requested" in said.err

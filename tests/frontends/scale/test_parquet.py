@@ -45,7 +45,7 @@ def test_rows_are_those_of_the_other_formats(store: Path, tmp_path: Path, capsys
     captured = capsys.readouterr()
     assert captured.out == ""
     said = "1 left, 1 leave until 2026-10-30, 3 stay longer, 1 without a window, 1 unreadable"
-    assert captured.err == f"vhlo: {said}; the report is in {output}\n"
+    assert captured.err == f"vhlo: {said}; the result is in {output}\n"
     rows = pq.read_table(output).to_pylist()
     assert main(["store", "status", str(store), "--as-of", DAY, "--output-format", "json"]) == 2
     report = json.loads(capsys.readouterr().out)

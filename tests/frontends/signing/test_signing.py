@@ -191,22 +191,22 @@ def test_on_the_command_line(model: Path, keys: Keys, others: Keys, capsys: pyte
         return main(["manifest", *map(str, options)])
 
     assert manifest("sign", model, "--private-key", keys.private) == 0
-    assert manifest("verify", model, "--public-key", keys.public) == 0
+    assert manifest("check", model, "--public-key", keys.public) == 0
     assert "and both are signed" in capsys.readouterr().out
-    assert manifest("verify", model, "--public-key", others.public, "--format", "json") == 1
+    assert manifest("check", model, "--public-key", others.public, "--format", "json") == 1
     said = json.loads(capsys.readouterr().out)
     assert (said["manifest"], said["signed"]) == ("matches", False)
     assert "Key mismatch" in said["message"]
     assert manifest("sign", model, "--private-key", keys.private) == 2
     certified = ("--private-key", keys.private, "--certificate", keys.certificate, "--certificate-chain", keys.root)
     assert manifest("sign", model, *certified, "--force") == 0
-    assert manifest("verify", model, "--certificate-chain", keys.root) == 0
-    assert manifest("verify", model, "--certificate-chain", others.root) == 1
-    assert manifest("verify", model, "--public-key", "nowhere.pem") == 2
-    assert manifest("verify", model, "--public-key", keys.public, "--signature", "nowhere.sig") == 2
+    assert manifest("check", model, "--certificate-chain", keys.root) == 0
+    assert manifest("check", model, "--certificate-chain", others.root) == 1
+    assert manifest("check", model, "--public-key", "nowhere.pem") == 2
+    assert manifest("check", model, "--public-key", keys.public, "--signature", "nowhere.sig") == 2
     put_other_program(model)
-    assert manifest("verify", model) == 0
-    assert manifest("verify", model, "--certificate-chain", keys.root) == 1
+    assert manifest("check", model) == 0
+    assert manifest("check", model, "--certificate-chain", keys.root) == 1
 
 
 def test_the_command_of_model_signing_verifies_it(model: Path, keys: Keys) -> None:
