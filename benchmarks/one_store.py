@@ -92,7 +92,7 @@ def _of_page(store: str) -> Counts:
             vhlo(["report", store, "-o", str(page)])
         held = contents_of(page.read_text(encoding="utf-8"))
     broken = sum(bool(each["error"]) for each in held["files"])
-    return Counts(len(held["files"]) - broken, broken, held.get("unrecognised", -1))
+    return Counts(len(held["files"]) - broken, broken, held["others"])
 
 
 def differs(found: Counts, written: Counts) -> bool:
