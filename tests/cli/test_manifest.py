@@ -329,6 +329,9 @@ def test_a_folder_without_programs(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["manifest", "check", str(tmp_path)]) == 2
     assert "not a folder with programs" in capsys.readouterr().err
     (tmp_path / "notes.txt").write_text("a note")
+    paths = [str(tmp_path), str(tmp_path / "missing")]
+    assert main(["manifest", "check", *paths, "--output-format", "json"]) == 2
+    assert capsys.readouterr().out == ""
     assert main(["manifest", "check", str(tmp_path)]) == 0
     assert capsys.readouterr().out == "manifests: none; 1 other file is no artifact\n"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Final
@@ -209,7 +209,8 @@ def _many(
                 counts[each.status] += 1
                 yield each
 
-    for line in (_json if as_json else _text)(counted(), counts):
+    # As JSON all or nothing: a path that matches no file is an error.
+    for line in _json([*counted()], counts) if as_json else _text(counted(), counts):
         echo(line)
     return max((_OUTCOMES[status][1] for status in counts if status in _OUTCOMES), default=0)
 
@@ -225,7 +226,7 @@ def _text(results: Iterator[ManifestResult], counts: Counter[str]) -> Iterator[s
     yield f"manifests: {', '.join(outcomes) or 'none'}{end if others else ''}"
 
 
-def _json(results: Iterator[ManifestResult], counts: Counter[str]) -> Iterator[str]:
+def _json(results: Sequence[ManifestResult], counts: Counter[str]) -> Iterator[str]:
     def as_json(each: ManifestResult) -> str:
         ok = not _OUTCOMES[each.status][1]
         differences = list(map(asdict, each.differences))
