@@ -22,10 +22,10 @@ if TYPE_CHECKING:
         fingerprints,
         identity_of,
         is_refused,
+        page_of,
         path_from,
     )
     from vhlo_tools.gate.revision import Change, Changes, Revision, changes_since
-    from vhlo_tools.gate.sarif import page_of
     from vhlo_tools.gate.settings import COMMAND_LINE, KINDS, LEVELS, Levels, LevelSetting, Override, Settings, key_of
     from vhlo_tools.gate.store_check import check_store
     from vhlo_tools.gate.text_report import finding_lines, verdict_lines, wrapped

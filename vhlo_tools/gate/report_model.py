@@ -16,6 +16,7 @@ from vhlo_tools.files import is_url, said_of_others
 from vhlo_tools.findings import Finding, finding_as_json
 from vhlo_tools.printable import json_record, json_text
 from vhlo_tools.records import dataclass
+from vhlo_tools.spec import explanation_of
 
 if TYPE_CHECKING:
     from vhlo_tools.compat import Target
@@ -186,6 +187,19 @@ def as_uri(path: str) -> str:
         scheme, _, rest = path.partition("://")
         return f"{scheme}://{quote(rest)}"
     return PurePath(path).as_uri() if PurePath(path).is_absolute() else quote(os.fsencode(path))
+
+
+#: The variable with the address at which the site of the documentation is served.
+SITE: Final = "VHLO_TOOLS_SITE"
+
+
+def page_of(name: str) -> str:
+    """Return the page of a feature or another finding: its address if that of the site is known, or its path there."""
+    explanation = explanation_of(name)
+    anchor = re.sub(r"[^\w-]", "", explanation.id if explanation else name).lower()
+    page = f"specification/features.html#{anchor}"
+    site = os.environ.get(SITE, "").rstrip("/")
+    return f"{site}/{page}" if re.fullmatch(r"https?://[!-~]{1,2000}", site) else page
 
 
 # Counts of the programs of a report, by result, and of its findings, by feature

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -19,6 +18,7 @@ from vhlo_tools.gate.report_model import (
     as_uri,
     fingerprints,
     identity_of,
+    page_of,
     path_from,
     repository_of,
     source_path,
@@ -59,19 +59,6 @@ def _of_feature(feature: Feature) -> dict[str, Any]:
     title = f"{feature.title[:1].upper()}{feature.title[1:]}"
     introduced = str(feature.introduced)
     return _rule(feature.id, title, " ".join(said), " ".join(todo), "error", feature.kind, introduced=introduced)
-
-
-#: The variable with the address at which the site of the documentation is served.
-SITE: Final = "VHLO_TOOLS_SITE"
-
-
-def page_of(name: str) -> str:
-    """Return the page of a feature or another finding: its address if that of the site is known, or its path there."""
-    explanation = explanation_of(name)
-    anchor = re.sub(r"[^\w-]", "", explanation.id if explanation else name).lower()
-    page = f"specification/features.html#{anchor}"
-    site = os.environ.get(SITE, "").rstrip("/")
-    return f"{site}/{page}" if re.fullmatch(r"https?://[!-~]{1,2000}", site) else page
 
 
 def _rule(name: str, title: str, text: str, todo: str, level: str, kind: str, **more: str) -> dict[str, Any]:
