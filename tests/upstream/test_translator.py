@@ -38,6 +38,14 @@ def test_the_version_is_said_of_what_is_cut_off_behind_it(artifact: bytes) -> No
         assert ran.text.startswith("// Failed parsing StableHLO version from portable artifact\n")
 
 
+def test_what_mlir_says_in_no_utf_8_is_no_error_of_python(artifact: bytes) -> None:
+    ran = translate("--deserialize", text=artifact.replace(b"StableHLO_v", b"Stable\x80LO_v")[:60])
+    assert ran.code == 1
+    assert "bytes that are no UTF-8" in ran.error
+    assert "failed to deserialize portable artifact" in ran.error
+    assert "Traceback" not in ran.error
+
+
 def test_what_a_program_prints_goes_to_stdout_and_its_results_to_the_file(tmp_path: Path) -> None:
     text = ADD.replace("  return", "  interpreter.print %0 : tensor<2xi32>\n  return")
     arguments = "--args=[dense<1> : tensor<2xi32>, dense<2> : tensor<2xi32>]"

@@ -56,6 +56,14 @@ class Remark:
     notes: tuple[Remark, ...] = ()
 
 
+def _text(of: Any, name: str | None = None) -> str:
+    """Return what MLIR says; nothing where it is no UTF-8, which nanobind refuses, and no handler may raise."""
+    try:
+        return str(of if name is None else getattr(of, name))
+    except (RuntimeError, UnicodeDecodeError):
+        return ""
+
+
 class MlirSession:
     def __init__(self, provider: Provider) -> None:
         self.provider = provider
@@ -205,16 +213,18 @@ class MlirSession:
         location = said.location
         return Remark(
             severity=str(said.severity).rpartition(".")[2].lower(),
-            message=str(said.message),
-            location=str(location),
+            message=_text(said, "message") or "MLIR says why in bytes that are no UTF-8",
+            location=_text(location) or "loc(unknown)",
             place=self._place(location),
-            callers=tuple((str(each), self._place(each)) for each in self._callers(location)),
+            callers=tuple((_text(each), self._place(each)) for each in self._callers(location)),
             notes=tuple(map(self._remark, said.notes)),
         )
 
     def _place(self, location: Any) -> FilePosition | None:
         found = self._first_of(location, "file")
-        return None if found is None else FilePosition(str(found.filename), int(found.start_line), int(found.start_col))
+        if found is None or not (name := _text(found, "filename")):
+            return None
+        return FilePosition(name, int(found.start_line), int(found.start_col))
 
     def _callers(self, location: Any) -> Iterator[Any]:
         call = self._first_of(location, "call-site")
