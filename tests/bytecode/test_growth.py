@@ -6,12 +6,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.hostile_shapes import ENTRIES, SHAPES
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import inspect_bytes
+from vhlo_tools.bytecode.program import Rows
 
 TESTS = Path(__file__).parents[1]
 SIZE = 300_000
@@ -58,6 +60,22 @@ def test_memory_is_a_multiple_of_the_file(shape: str, peaks: dict[str, tuple[int
 def test_more_than_any_program_has(shape: str, message: str) -> None:
     with pytest.raises(vt.MalformedArtifactError, match=message):
         inspect_bytes(SHAPES[shape](SIZE), "it")
+
+
+def test_ops_become_columns_a_few_times_and_not_for_each_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = SHAPES["functions"](30_000)
+    added = 0
+    add = Rows.add
+
+    def counted(*arguments: Any) -> None:
+        nonlocal added
+        added += 1
+        add(*arguments)
+
+    monkeypatch.setattr(Rows, "add", counted)
+    functions = len(inspect_bytes(data, "it")["functions"])
+    assert functions > 500
+    assert added < 50 * functions
 
 
 @pytest.mark.parametrize("number", [255, 256])

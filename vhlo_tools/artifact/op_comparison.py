@@ -236,7 +236,7 @@ class OpComparison:
     def _between(self, one: Block, other: Block, gone: range, come: range) -> Iterator[_Step]:
         """Pair ops by their names, in ranges without equal ops."""
         a, b = self.one.numbering, self.other.numbering
-        heads_a, heads_b = [one.rows.head(i) for i in gone], [other.rows.head(j) for j in come]
+        heads_a, heads_b = list(map(one.rows.head, gone)), list(map(other.rows.head, come))
         pairs = align([a.name(head) for head in heads_a], [b.name(head) for head in heads_b])
         if pairs is None or len(gone) + len(come) - 2 * len(pairs) > _MOST_SINGLE:
             yield gone, come

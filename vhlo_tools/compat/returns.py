@@ -69,18 +69,22 @@ def wrong_returns(file: File, name: str) -> list[Finding]:
 
 def _top_level(block: Block) -> Iterator[Operation]:
     """The ops of the module, which is the only op at the top."""
-    for module in (block.rows.operation(number) for number in range(len(block.rows))):
+    # Asked for once: of a block whose ops have become objects, they are a copy.
+    modules = block.rows
+    for module in map(modules.operation, range(len(modules))):
         for region in module.regions:
             for each in region.blocks:
-                yield from (each.rows.operation(number) for number in each.rows.extras)
+                rows = each.rows
+                yield from map(rows.operation, rows.extras)
 
 
 def _ends(region: Region) -> Iterator[tuple[Operation, tuple[int, ...]]]:
     """The last op of each block, and the types of its operands."""
     values = _Values(region.blocks)
     for block in region.blocks:
-        if len(block.rows):
-            end = block.rows.operation(len(block.rows) - 1)
+        rows = block.rows
+        if len(rows):
+            end = rows.operation(len(rows) - 1)
             yield end, tuple(map(values.type_of, end.operands))
 
 
@@ -88,14 +92,15 @@ class _Values:
     """The values that the blocks of a region define, numbered through; only what is asked for is counted."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
-        self._blocks = blocks
-        sizes = (len(block.arguments) + block.rows.values for block in blocks[:-1])
+        self._arguments = [block.arguments for block in blocks]
+        self._rows = [block.rows for block in blocks]
+        sizes = (len(block.arguments) + rows.values for block, rows in zip(blocks[:-1], self._rows, strict=False))
         self._starts = list(accumulate(sizes, initial=0))
         self._results: dict[int, list[int]] = {}  # the number of results up to each op of a block, itself included
 
     def type_of(self, value: int) -> int:
         number = bisect_right(self._starts, value) - 1
-        arguments, rows = self._blocks[number].arguments, self._blocks[number].rows
+        arguments, rows = self._arguments[number], self._rows[number]
         at = value - self._starts[number]
         if at < len(arguments):
             return arguments[at].type
