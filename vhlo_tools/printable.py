@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 # What runners of CI take for a command anywhere in a line: `##[` (GitHub: ActionCommand.TryParse of actions/runner),
@@ -65,10 +66,16 @@ SCHEMA_VERSION: Final = 1
 
 def json_record(values: Mapping[str, object]) -> dict[str, Any]:
     """Return what a command prints as a JSON document, or as a line of JSON, with the version that it has."""
+    return {"schema_version": SCHEMA_VERSION, "tool_version": _tool_version(), **values}
+
+
+@cache
+def _tool_version() -> str:
+    """Read once: each of very many lines has it."""
     # Imported here because most output is text.
     from importlib.metadata import version
 
-    return {"schema_version": SCHEMA_VERSION, "tool_version": version("vhlo-tools"), **values}
+    return version("vhlo-tools")
 
 
 def mlir_text(text: str) -> str:

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import click
 import pytest
+from support.click_commands import commands_of
 from support.runner_commands import ANYWHERE, AT_START
 from support.vhlo_process import vhlo
 
@@ -97,17 +98,7 @@ def command_lines() -> Iterator[tuple[str, str]]:
 
 
 def commands() -> Iterator[tuple[str, list[click.Parameter]]]:
-    pending: list[tuple[str, click.Command]] = [("", cli)]
-    while pending:
-        words, command = pending.pop()
-        if isinstance(command, click.Group):
-            context = click.Context(command)
-            for name in reversed(command.list_commands(context)):
-                member = command.get_command(context, name)
-                assert member is not None
-                pending.append((f"{words} {name}".strip(), member))
-        else:
-            yield words, command.params
+    return ((words, each.params) for words, each in commands_of(cli))
 
 
 def assert_harmless(data: bytes, *, own: str = "") -> None:

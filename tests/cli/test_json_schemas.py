@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, Final
 
-import click
 import pytest
 from jsonschema import Draft202012Validator
+from support.click_commands import commands_of
 from support.corpus import EXAMPLES, ROOT
 from support.json_records import closed, problems, schema_problems
 
@@ -109,18 +109,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def _printing(command: click.Command, name: str = "") -> Iterator[str]:
-    if prints_json(command):
-        yield name
-    if isinstance(command, click.Group):
-        for each in command.list_commands(click.Context(command)):
-            found = command.get_command(click.Context(command), each)
-            assert found is not None
-            yield from _printing(found, f"{name} {each}".strip())
-
-
 def test_every_command_that_prints_json_has_a_schema() -> None:
-    assert sorted(_printing(cli)) == sorted(OUTPUTS) == sorted([*CALLS, *ELSEWHERE])
+    assert (
+        sorted(words for words, each in commands_of(cli) if prints_json(each))
+        == sorted(OUTPUTS)
+        == sorted([*CALLS, *ELSEWHERE])
+    )
     for command, path in ELSEWHERE.items():
         assert f'schema_problems("{command}", ' in (ROOT / path).read_text()
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-import click
 import pytest
+from support.click_commands import commands_of
 from support.corpus import EXAMPLES
 
 import vhlo_tools as vt
@@ -118,18 +118,9 @@ _OLD: Final = """func.func @main(%a: tensor<2x3xf32>) -> tensor<3x2xf32> {
 """
 
 
-def _with_the_option(command: click.Command, name: str = "") -> Iterator[str]:
-    if any(each.name == "read_with" for each in command.params):
-        yield name
-    if isinstance(command, click.Group):
-        for each in command.list_commands(click.Context(command)):
-            found = command.get_command(click.Context(command), each)
-            assert found is not None
-            yield from _with_the_option(found, f"{name} {each}".strip())
-
-
 def test_every_command_that_reads_a_program_is_here() -> None:
-    assert sorted(_with_the_option(cli)) == sorted(_COMMANDS)
+    having = [words for words, each in commands_of(cli) if any(one.name == "read_with" for one in each.params)]
+    assert sorted(having) == sorted(_COMMANDS)
 
 
 @pytest.mark.parametrize("command", _COMMANDS)
