@@ -46,6 +46,10 @@ IR: Final = SECTION_NAMES.index("ir")
 #: The limit on regions, and that on blocks: each takes some 500 bytes of memory, and as little as one of the file.
 #: Programs of 300,000 ops have some 30,000.
 MOST_BLOCKS: Final = 1 << 18
+#: Before each so many regions or blocks, memory is asked for that is not used: where it is missing, that is an error
+#: here. Where small objects have none, CPython can end the process, because errors are objects too.
+_ASKING: Final = 1 << 8
+_ASKED: Final = 4 << 20
 
 #: So many ops are read, and operands written, at once: their numbers are objects until they are in a column.
 AT_ONCE: Final = 1 << 15
@@ -348,9 +352,12 @@ class _Decoder:
         return regions, isolated
 
     def more(self, number: int, things: str) -> None:
-        self.seen[things] += number
-        if self.seen[things] > MOST_BLOCKS:
-            raise self.malformed(f"the file has {self.seen[things]} {things} or more; the limit is {MOST_BLOCKS}")
+        before = self.seen[things]
+        self.seen[things] = after = before + number
+        if after > MOST_BLOCKS:
+            raise self.malformed(f"the file has {after} {things} or more; the limit is {MOST_BLOCKS}")
+        if before // _ASKING != after // _ASKING:
+            bytes(_ASKED)
 
     def enter_section(self) -> int:
         mark = self.byte()

@@ -24,8 +24,8 @@ _HEADS: Final = ("inputs", "answered", "refused", "deaths", *COLUMNS[2:])
 #: Inputs in a block: what is lost if the campaign is interrupted.
 _BLOCKS: Final = {"reader": 500, "containers": 500, "mlir": 50, "self-test": 40}
 _BLOCK: Final = 20
-#: When a process that does not get on is ended: far behind the limit of a case.
-_STUCK: Final = 60.0
+#: When a process that does not get on is ended: far behind the limit of a case, on a machine with other work too.
+_STUCK: Final = 300.0
 #: Of problems that look the same, how many inputs are kept.
 _KEPT: Final = 3
 
