@@ -135,6 +135,15 @@ def test_every_command_reads_older_text(command: str, tmp_path: Path, capsys: py
     assert main([*arguments, "--read-with", FIRST[0]]) == 0, capsys.readouterr()
 
 
+def test_aliases_of_older_text_are_compared(tmp_path: Path) -> None:
+    text, other = tmp_path / "old.mlir", tmp_path / "now.mlir"
+    text.write_text(_OLD)
+    other.write_text(_OLD.replace("(%a: tensor<2x3xf32>)", "(%a: tensor<2x3xf32> {jax.buffer_donor = true})"))
+    reading = ["--target", "1.0.0", "--no-cache", "--read-with", FIRST[0]]
+    assert main(["check", str(text), "--same-aliases-as", str(text), *reading]) == 0
+    assert main(["check", str(text), "--same-aliases-as", str(other), *reading]) == 1
+
+
 def test_what_is_migrated_or_shown_in_python(tmp_path: Path) -> None:
     text = tmp_path / "old.mlir"
     text.write_text(_OLD)

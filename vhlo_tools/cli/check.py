@@ -219,7 +219,6 @@ def check(
     if update_baseline and settings.against is not None:
         raise click.UsageError("--update-baseline needs the findings of all programs: leave out --against")
     gate = Gate(settings, _baseline(settings, update_baseline), provider=provider, trusted=trusted)
-    lost = [] if reference is None else _lost(gate, reference, provider)
     renderer = render_statistics if statistics else render
     if dask is not None and cache_dir is not None:
         raise click.UsageError(
@@ -229,6 +228,7 @@ def check(
         api.install_releases(settings.confirm_with, _say)
     if settings.read_with is not None:
         options.install_reader(settings.read_with)
+    lost = [] if reference is None else _lost(gate, reference, provider)
     kept = _kept(settings, cache_dir, no_cache=no_cache or dask is not None)
     with options.cluster(dask) as client:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -302,8 +302,13 @@ def _kept(settings: Settings, folder: str | None, *, no_cache: bool) -> Path | N
     return settings.folder / _CACHE if folder is None else Path(folder)
 
 
-def aliased_artifact(source: str, provider: str | None) -> Artifact:
+def aliased_artifact(source: str, provider: str | None, read_with: str | None = None) -> Artifact:
     program, name = options.read_program(source)
+    if read_with is not None:
+        # Imported here because few runs read text of other years.
+        from vhlo_tools.releases import read_in_time
+
+        program = read_in_time(program, read_with, name)
     return api.aliased_artifact(program, name=name, provider=provider)
 
 
@@ -321,7 +326,7 @@ def _lost(gate: Gate, reference: str, provider: str | None) -> list[Finding]:
         raise click.UsageError(
             f"--same-aliases-as compares one file with another: found {len(files)} programs, and {reference}"
         )
-    found = lost_aliases(aliased_artifact(files[0], provider), aliased_artifact(reference, provider))
+    found = lost_aliases(*(aliased_artifact(each, provider, gate.settings.read_with) for each in (files[0], reference)))
     return [replace(each, level="error") for each in found]
 
 
