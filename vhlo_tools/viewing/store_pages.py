@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Final
 
@@ -210,11 +210,12 @@ def _blockers(features: Mapping[str, int]) -> tuple[BlockerRow, ...]:
     return tuple(rows)
 
 
-def _readers(files: Iterable[StoreFile], today: date) -> tuple[ReaderRow, ...]:
+def _readers(files: Sequence[StoreFile], today: date) -> tuple[ReaderRow, ...]:
     """Count files by release: a file says from which to which release it is read."""
-    libraries = [(each.package, each.release, each.date) for each in known_releases()]
-    # Files of jax.export are read by jax.
-    all_releases = [*libraries, *(("jax", each.release, each.date) for each in known_jax_releases())]
+    all_releases = [(each.package, each.release, each.date) for each in known_releases()]
+    # jax reads the files of jax.export, and no artifacts.
+    if any(each.package == "jax" for file in files for each in file.readers):
+        all_releases += [("jax", each.release, each.date) for each in known_jax_releases()]
     releases = [each for each in all_releases if each[2] <= today]
     places = {(package, release): number for number, (package, release, _) in enumerate(releases)}
     counts = Counter[int]()
