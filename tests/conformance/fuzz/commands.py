@@ -81,7 +81,7 @@ COMMANDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("spec list --specs P", ("artifact",)),
     ("opt --canonicalize F", ("mlir-text", "artifact")),
     ("opt --stablehlo-legalize-to-vhlo F", ("mlir-text",)),
-    ("translate --serialize --target=1.0.0 F", ("mlir-text",)),
+    ("translate --serialize --target=1.0.0 F -o O", ("mlir-text",)),
     ("translate --deserialize F", ("artifact",)),
     ("shims O", ("artifact",)),
 )
