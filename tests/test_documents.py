@@ -11,6 +11,8 @@ def test_what_is_json() -> None:
     assert read_json(b'{"a": [1, 2.5, null, {"a": "\xc3\xa9"}]}') == {"a": [1, 2.5, None, {"a": "é"}]}
     assert read_json("-12345678901234567890") == -12345678901234567890
     assert read_json("[Infinity]", not_finite=True) == [float("inf")]
+    # A pair of surrogates, and a byte in the name of a file that is not UTF-8, as Python writes it.
+    assert read_json(r'["\ud83d\ude00", "\udcff"]') == ["\U0001f600", "\udcff"]
 
 
 @pytest.mark.parametrize(
@@ -26,6 +28,8 @@ def test_what_is_json() -> None:
         (b"\xff", "utf-8"),
         (b"\xff\xfe1\x00", "utf-8"),
         ("", "Expecting value"),
+        (r'{"file": "\ud800"}', r"'\\ud800' is half of a surrogate pair"),
+        (r'{"\uDFFF": 1}', r"'\\udfff' is half of a surrogate pair"),
     ],
 )
 def test_what_is_not_json(text: str | bytes, message: str) -> None:

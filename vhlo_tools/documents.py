@@ -14,17 +14,24 @@ from typing import Any, NoReturn
 def read_json(text: str | bytes, *, not_finite: bool = False) -> Any:
     """Refuse duplicate keys, deep nesting, numbers that are not finite, and numbers of thousands of digits.
 
-    ``not_finite`` accepts ``NaN`` and ``Infinity``, as Python writes them.
+    ``not_finite`` accepts ``NaN`` and ``Infinity``, as Python writes them. Of halves of surrogate pairs, only those are
+    accepted that stand for bytes in names of files that are not UTF-8.
     """
+    plain = text if isinstance(text, str) else text.decode("utf-8")
     try:
-        return json.loads(
-            text if isinstance(text, str) else text.decode("utf-8"),
+        found = json.loads(
+            plain,
             object_pairs_hook=_object,
             parse_constant=float if not_finite else _refuse_constant,
             parse_float=_finite,
         )
+        if "\\ud" in plain.lower():
+            json.dumps(found, ensure_ascii=False).encode("utf-8", "surrogateescape")
     except RecursionError as error:
         raise ValueError("it nests too deeply") from error
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{error.object[error.start]!r} is half of a surrogate pair, and no character") from error
+    return found
 
 
 def read_toml(text: str | bytes) -> dict[str, Any]:
