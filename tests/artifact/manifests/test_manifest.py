@@ -223,9 +223,11 @@ def test_no_name_in_a_program_controls_a_terminal() -> None:
     call = "stablehlo.custom_call @k() {api_version = 1 : i32} : () -> tensor<300xi64>"
     text = f"func.func @main() -> tensor<300xi64> {{ %0 = {call}\n return %0 : tensor<300xi64> }}"
     manifest = Manifest.of(vt.serialize(text))
-    lying = Manifest.decode(sealed({**entries_of(manifest), "producer": "\x1b[31m\ud800"}))
+    lying = Manifest.decode(sealed({**entries_of(manifest), "producer": "\x1b[31m\udcff"}))
     (difference,) = lying.verify(vt.serialize(text))
     assert str(difference).isprintable()
+    with pytest.raises(vt.ManifestError, match="half of a surrogate pair"):
+        Manifest.decode(sealed({**entries_of(manifest), "producer": "\ud800"}))
 
 
 def test_reading_one_manifest_for_another_artifact(tmp_path: Path, artifact: vt.Artifact) -> None:
