@@ -150,6 +150,8 @@ SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
     "exabytes": (lambda r: put(r, npy(f"({'1' * 4000},)")), "is not an array of float32"),
     "negative": (lambda r: put(r, npy("(-4,)", follow=bytes(4))), "is not an array of float32"),
     "header": (lambda r: put(r, npy("((((")), "is not an array of float32"),
+    "truths": (lambda r: put(r, npy("(2, False)")), "is no shape"),
+    "surrogate": (lambda r: edit(r, lambda s: INPUT(s).update(file="\ud800.npy")), "is half of a surrogate pair"),
     "cut": (lambda r: put(r, b"\x93NUMPY"), "is not an array of float32"),
     "missing": (lambda r: (r / "model.mlirbc").unlink(), "No such file"),
 }

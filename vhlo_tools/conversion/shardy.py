@@ -63,8 +63,10 @@ def has_several_devices(op: Operation) -> bool:
 
 def is_readable(op: Operation) -> bool:
     """Whether the bindings can read all attributes of the arguments and results of a function."""
-    held = [each for side in _SIDES if side in op.attributes for each in op.attributes[side]]
-    return all(len(dict(named_attributes(each))) == len(each) for each in held)
+    sides = [op.attributes[side] for side in _SIDES if side in op.attributes]
+    # Ops that are no functions may have others of these names.
+    held = [each for side in sides if class_of(side) == "ArrayAttr" for each in elements_of(side)]
+    return all(class_of(each) == "DictAttr" and len(dict(named_attributes(each))) == len(each) for each in held)
 
 
 def replace_shardy(provider: Provider, op: Operation, old: ShardyAttribute, new: Mapping[str, Any]) -> None:

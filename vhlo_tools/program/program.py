@@ -12,8 +12,12 @@ from vhlo_tools.errors import InvalidProgramError, MalformedArtifactError
 from vhlo_tools.findings import SourceLocation
 from vhlo_tools.records import dataclass
 
-# What the bindings of jaxlib 0.10 and of 0.12 raise for text that is not UTF-8, of all kinds of names.
-_UNREADABLE = ("nanobind::detail::str_from_cstr", "nanobind::str(): conversion error", "a name contains a NUL byte")
+# What the bindings of jaxlib 0.10 and of 0.12 raise for text that is not UTF-8, of all kinds of names, and for empty
+# names in dictionaries.
+_UNREADABLE = (
+    *("nanobind::detail::str_from_cstr", "nanobind::str(): conversion error", "a name contains a NUL byte"),
+    "basic_string",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +47,15 @@ def place_of(location: SourceLocation | None, name: str) -> SourceLocation | Non
 
 @contextmanager
 def names_in_utf8(name: str) -> Iterator[None]:
-    """Artifacts may contain names that are not UTF-8, or contain a NUL byte, which the bindings cannot read."""
+    """Artifacts may contain names that the bindings cannot read: empty, not UTF-8, or with a NUL byte."""
     try:
         yield
     except RuntimeError as error:
         if not any(words in str(error) for words in _UNREADABLE):
             raise
         raise InvalidProgramError(
-            f"{name} has a name that is not UTF-8, or contains a NUL byte, which the bindings of MLIR cannot read: "
-            "`vhlo inspect` shows names"
+            f"{name} has a name that is empty, not UTF-8, or contains a NUL byte, which the bindings of MLIR cannot "
+            "read: `vhlo inspect` shows names"
         ) from error
 
 

@@ -61,6 +61,8 @@ def read_array(data: bytes, dtype: str) -> np.ndarray[Any, Any]:
         raise ValueError(f"its header is damaged: {error}") from error
     if stored.hasobject:
         raise ValueError("it contains Python objects, which are not read")
+    if any(type(size) is not int for size in shape):
+        raise ValueError(f"its header is damaged: {shape} is no shape")
     expected, found = math.prod(shape) * stored.itemsize, len(data) - file.tell()
     if expected != found or any(size < 0 for size in shape):
         raise ValueError(f"its header announces {expected} bytes, and {found} follow")

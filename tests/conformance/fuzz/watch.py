@@ -23,6 +23,8 @@ from fuzz.cases import Case, Layer
 _OF_COMMANDS: Final = ("out/", "S/", "J", ".vhlo-cache/")
 #: The limit of one case in bytes.
 MEMORY: Final = 2 << 30
+#: What a case may take beside its limit, in seconds for each byte of its files: reading is linear.
+_SECONDS_PER_BYTE: Final = 2e-5
 #: When a case is interrupted that has child processes: by then all their limits have ended.
 _INTERRUPTED: Final = 25.0
 _ROOT: Final = Path(__file__).parents[3]
@@ -118,12 +120,8 @@ class Watch:
         return not os.path.abspath(path).startswith(str(self._folder))  # noqa: PTH100 - the path may not be UTF-8
 
     @contextmanager
-    def _limited(self) -> Iterator[None]:
-        timer, seconds = (
-            (signal.ITIMER_REAL, _INTERRUPTED)
-            if self._layer.has_children
-            else (signal.ITIMER_PROF, self._layer.seconds)
-        )
+    def _limited(self, limit: float) -> Iterator[None]:
+        timer, seconds = (signal.ITIMER_REAL, _INTERRUPTED) if self._layer.has_children else (signal.ITIMER_PROF, limit)
         signal.setitimer(timer, seconds)
         self._is_running = True
         try:
@@ -142,9 +140,10 @@ class Watch:
         if case.is_command:
             (self._case / "out").mkdir()
         clock = time.monotonic if self._layer.has_children else time.process_time
+        limit = self._limit() + _SECONDS_PER_BYTE * sum(map(len, case.files.values()))
         begun = clock()
         try:
-            with self._limited():
+            with self._limited(limit):
                 outcome.answered = case.run(self._case)
         except HangError as error:
             outcome.problems.append(("hangs", str(error)))
@@ -156,7 +155,7 @@ class Watch:
         except BaseException:
             outcome.problems.append(("untyped", traceback.format_exc()))
         seconds = clock() - begun
-        if seconds > self._limit() and not outcome.problems:
+        if seconds > limit and not outcome.problems:
             outcome.problems.append(("hangs", f"it took {seconds:.1f} s"))
         if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10 > MEMORY:
             outcome.problems.append(("memory", f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MiB"))

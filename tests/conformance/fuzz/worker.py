@@ -56,9 +56,9 @@ def work(name: str, seed: int, folder: Path, worker: int) -> None:
         for index in range(start, stop):
             PROGRESS.pack_into(progress, 0, index, *counts.values())
             # A mutator that does not end is a defect of the campaign.
-            signal.alarm(_MUTATING)
+            signal.setitimer(signal.ITIMER_PROF, _MUTATING)
             case = case_of(layer, seed, index, seeds)
-            signal.alarm(0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
             outcome = watch.run(case)
             for kind, what in outcome.problems:
                 counts[kind] += 1
