@@ -1,13 +1,14 @@
-"""Features of elementwise ops: accuracies of results, the op tan, and the comparison WEAKORDER."""
+"""Features of elementwise ops: accuracies of results, the ops exp2, fma, log2 and tan, and the comparison WEAKORDER."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from vhlo_tools.artifact import STAND_IN
 from vhlo_tools.conversion.patterns import Build
 from vhlo_tools.conversion.rewriter import MatchFailure, Rewriter
-from vhlo_tools.conversion.tensor import Tensor, tensors
+from vhlo_tools.conversion.tensor import Tensor, select, tensors
 
 # The attribute ``result_accuracy`` of elementary functions other than exponential, introduced in 1.10.0
 #
@@ -35,7 +36,8 @@ _OPS: Final = (
 def asked_accuracy(rewriter: Rewriter) -> str | None:
     """``None`` if the op asks for none, as by ``DEFAULT``."""
     attributes = rewriter.op.attributes
-    text = str(attributes["result_accuracy"]) if "result_accuracy" in attributes else ""
+    held = (name for name in ("result_accuracy", f"{STAND_IN}result_accuracy") if name in attributes)
+    text = next((str(attributes[name]) for name in held), "")
     return text if "<HIGHEST>" in text or "<TOLERANCE>" in text else None
 
 
@@ -146,3 +148,146 @@ def _compare(rewriter: Rewriter) -> Sequence[Any] | None:
 
 
 WEAK_ORDER_EXACT: Final[Mapping[str, Build]] = {"stablehlo.compare": _compare}
+
+
+# The ops exp2 and log2, introduced in 1.23.0
+#
+# With ``n`` the integer nearest to x, ``exp2 x = exp((x - n) ln 2) 2 ** n``: the difference is exact and at most 1/2, so
+# that the rounding of the product and of the constant are at most 1/2 ulp of the result each, beside the error of exp. The
+# power is exact, as two factors whose exponents are halves of ``n``, so that neither overflows before the result does;
+# a result below the normal numbers is rounded once more.
+#
+# With ``x = m 2 ** k`` and m between the roots of 1/2 and 2, ``log2 x = k + log(m) / ln 2``. Near 1, where the logarithm is
+# near zero, k is zero; otherwise the sum is at least 1/2, and powers of two are exact. Numbers below the normal ones are
+# scaled first. What is not positive, infinite or no number has the logarithm of any base.
+#
+# Types narrower than f32 are computed in f32 and rounded once. The relaxed expansion drops an accuracy that was asked
+# for, and computes exp2 of complex numbers as ``exp(z ln 2)``, whose argument is rounded: the error is the part of z
+# times an ulp. Both parts of a complex logarithm are divided by ln 2.
+#
+# Source: no public text of the specification has the ops yet. Their operands and types are what libtpu 0.0.52 accepts;
+# openxla/stablehlo#3007 proposes them with the meaning of IEEE 754.
+
+_LN2: Final = 0.6931471805599453
+#: Of f32 and f64: the bits of the mantissa, and the bias of exponents.
+_FORMATS: Final = {32: (23, 127), 64: (52, 1023)}
+
+
+def _unary(real: Callable[[Tensor], Tensor], of_complex: Callable[[Tensor], Tensor] | None, *, relaxed: bool) -> Build:
+    def build(rewriter: Rewriter) -> Sequence[Any]:
+        if not relaxed and (asked := asked_accuracy(rewriter)):
+            raise MatchFailure(f"it asks for {asked}, which is not known of what would replace it")
+        (value,) = tensors(rewriter)
+        if rewriter.is_complex(value.type):
+            if of_complex is None:
+                raise MatchFailure("of complex numbers it is less accurate")
+            return [of_complex(value).value]
+        if not rewriter.is_float(value.type):
+            raise MatchFailure(f"a value of type {value.type}")
+        wide = value.convert(rewriter.type("f32")) if value.element.width < 32 else value
+        return [real(wide).convert(value.element).value]
+
+    return build
+
+
+def _format(value: Tensor) -> tuple[int, int, Any]:
+    """The bits of the mantissa, the bias of exponents, and the integers of the same width."""
+    width = value.element.width
+    return *_FORMATS[width], value.rewriter.integer(width)
+
+
+def _exp2(value: Tensor) -> Tensor:
+    mantissa, bias, integers = _format(value)
+    # Beyond these numbers, the result is zero or infinite.
+    within = value.apply("maximum", -(bias + mantissa + 3)).apply("minimum", bias + 2)
+    nearest = within.apply("round_nearest_even")
+    whole = nearest.convert(integers)
+    half = whole.apply("shift_right_arithmetic", 1)
+    found = ((within - nearest) * _LN2).apply("exponential")
+    for exponent in (half, whole - half):
+        found = found * ((exponent + bias) << mantissa).bits(value.element)
+    return found
+
+
+def _exp2_of_complex(value: Tensor) -> Tensor:
+    return _parts(value, lambda part: part * _LN2).apply("exponential")
+
+
+def _log2(value: Tensor) -> Tensor:
+    mantissa, bias, integers = _format(value)
+    is_small = value.compare("LT", 2.0 ** (1 - bias))
+    scaled = select(is_small, value * 2.0 ** (mantissa + 1), value)
+    # The root of 1/2, as bits: what is subtracted from them borrows from the exponent where the mantissa is below.
+    bits, root = scaled.bits(integers), round(2**mantissa * (2**0.5 - 1)) + ((bias - 1) << mantissa)
+    exponent = (bits - root).apply("shift_right_arithmetic", mantissa)
+    fraction = (bits - (exponent << mantissa)).bits(value.element)
+    power = exponent.convert(value.element) - is_small.convert(value.element) * (mantissa + 1)
+    whole = power + fraction.apply("log") * (1 / _LN2)
+    is_usual = value.compare("GT", 0) & value.compare("LT", float("inf"))
+    return select(is_usual, whole, value.apply("log"))
+
+
+def _log2_of_complex(value: Tensor) -> Tensor:
+    return _parts(value.apply("log"), lambda part: part * (1 / _LN2))
+
+
+def _parts(value: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
+    rewriter, parts = value.rewriter, [change(value.part(name)).value for name in ("real", "imag")]
+    return Tensor(rewriter, rewriter.make("stablehlo.complex", parts, value.type))
+
+
+EXP2_EXACT: Final[Mapping[str, Build]] = {"stablehlo.exp2": _unary(_exp2, None, relaxed=False)}
+EXP2_RELAXED: Final[Mapping[str, Build]] = {"stablehlo.exp2": _unary(_exp2, _exp2_of_complex, relaxed=True)}
+LOG2_EXACT: Final[Mapping[str, Build]] = {"stablehlo.log2": _unary(_log2, _log2_of_complex, relaxed=False)}
+LOG2_RELAXED: Final[Mapping[str, Build]] = {"stablehlo.log2": _unary(_log2, _log2_of_complex, relaxed=True)}
+
+
+# The op fma, introduced in 1.24.0: a * b + c, rounded once
+#
+# The product is exact in a type with twice the bits, the sum is not. Rounded to nearest twice, it could become another
+# number than rounded once. Rounded to odd first, which is the neighbour of an inexact sum whose last bit is set, it
+# becomes the same number, if the wide type has two bits more than the narrow one.
+#
+# The exact error of the sum, which says on which side it is, is that of the algorithm TwoSum. The product of numbers of
+# f32, bf16 and f8E8M0FNU needs the exponents of f64, of other narrow types those of f32. From f64 to types narrower than
+# f32, f32 is rounded to odd in between, because some compilers convert in two steps. In f64 itself, there is no wider type:
+# the relaxed expansion rounds the product.
+#
+# Source: Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using rounding to odd",
+# 2008. The operands and types of the op are what libtpu 0.0.52 accepts: all of one type of floats.
+
+_OF_WIDE_EXPONENTS: Final = frozenset({"f32", "bf16", "f8E8M0FNU"})
+
+
+def _fma(rewriter: Rewriter) -> Sequence[Any]:
+    a, b, c = tensors(rewriter)
+    if a.element.width > 32:
+        raise MatchFailure("no type is wide enough for the product of two numbers of f64")
+    widest = rewriter.type("f64" if str(a.element) in _OF_WIDE_EXPONENTS else "f32")
+    product, addend = a.convert(widest) * b.convert(widest), c.convert(widest)
+    found = product + addend
+    of_addend = found - product
+    found = _to_odd(found, (product - (found - of_addend)) + (addend - of_addend))
+    if found.element.width == 64 and a.element.width < 32:
+        nearest = found.convert(rewriter.type("f32"))
+        found = _to_odd(nearest, found - nearest.convert(widest))
+    return [found.convert(a.element).value]
+
+
+def _to_odd(nearest: Tensor, error: Tensor) -> Tensor:
+    """Round to odd what was rounded to nearest; ``error``, of any type of floats, is added to it in exact numbers."""
+    bits = nearest.bits(nearest.rewriter.integer(nearest.element.width))
+    is_above = error.compare("GT", 0)
+    is_inexact = is_above | error.compare("LT", 0)
+    grows = Tensor(nearest.rewriter, nearest.rewriter.compare("EQ", is_above.value, nearest.compare("GT", 0).value))
+    other = select(grows, bits + 1, bits - 1)
+    return select(is_inexact & (bits & 1).compare("EQ", 0), other, bits).bits(nearest.element)
+
+
+def _rounded_twice(rewriter: Rewriter) -> Sequence[Any]:
+    a, b, c = tensors(rewriter)
+    return [(a * b + c).value]
+
+
+FMA_EXACT: Final[Mapping[str, Build]] = {"stablehlo.fma": _fma}
+FMA_RELAXED: Final[Mapping[str, Build]] = {"stablehlo.fma": _rounded_twice}
