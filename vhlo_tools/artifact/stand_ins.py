@@ -1,8 +1,8 @@
 """Stand-ins: custom calls in the place of ops that a library does not know.
 
-What the library then reads of an artifact that is newer than itself is all but those ops, and the patterns of expansions
-find them by the names of the calls' targets. An op of a stand-in has its operands, results and location; its inherent
-attributes are discardable ones, under the prefix.
+What the library then reads of an artifact that is newer than itself is all but those ops, and the patterns of
+expansions find them by the names of the calls' targets. An op of a stand-in has its operands, results and location; its
+inherent attributes are discardable ones, under the prefix.
 """
 
 from __future__ import annotations

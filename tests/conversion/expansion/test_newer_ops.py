@@ -92,7 +92,7 @@ def _rounded(exact: Fraction, element: str) -> float:
 
 
 def _drawn(element: str, number: int) -> list[Array]:
-    """Return three operands: all kinds of numbers, sums that nearly vanish, and sums whose parts differ much in size."""
+    """Return three operands: all kinds of numbers, sums that nearly vanish, and those whose parts differ in size."""
     dtype, rng = np.dtype(TYPES[element]), np.random.default_rng(1)
     drawn = [rng.integers(0, 256**dtype.itemsize, number, dtype=f"u{dtype.itemsize}").view(dtype) for _ in range(3)]
     third = number // 3
@@ -110,7 +110,9 @@ def test_products_and_sums_are_rounded_once(element: str) -> None:
         given = _drawn(element, 3000)
     # Halves between two numbers of f32, and a little more or less, which f64 does not hold.
     halfway = [(4097.0, 4097.0, sign * 2.0**-60) for sign in (1, -1, 0)] if element == "f32" else []
-    given = [np.concatenate([each, np.array([one[at] for one in halfway], each.dtype)]) for at, each in enumerate(given)]
+    given = [
+        np.concatenate([each, np.array([one[at] for one in halfway], each.dtype)]) for at, each in enumerate(given)
+    ]
     artifact = vt.retarget(newer(function("fma", f"tensor<{len(given[0])}x{element}>")), "1.23.0", expand=["fma"])
     (found,) = vt.run(artifact, given, engine="reference")
     with np.errstate(all="ignore"):
@@ -137,7 +139,7 @@ def test_what_is_relaxed() -> None:
         ("exp2", "tensor<2xcomplex<f32>>", PLAIN, "of complex numbers it is less accurate"),
         ("exp2", "tensor<2xf32>", asked, "it asks for .*TOLERANCE"),
         ("log2", "tensor<2xf32>", asked, "it asks for .*TOLERANCE"),
-        ("fma", "tensor<2xf64>", PLAIN, "no type is wide enough"),
+        ("fma", "tensor<2xf64>", PLAIN, "no integers are wide enough"),
     ):
         artifact = newer(function(op, type_, accuracy))
         with pytest.raises(vt.DowngradeError, match=f"(?s)the op {op}.*{reason}.*--allow-relaxed {op}"):
@@ -182,11 +184,13 @@ def test_only_what_the_target_lacks() -> None:
 
 def test_stand_ins_are_what_they_stand_for() -> None:
     type_ = "tensor<4xf32>"
-    artifact = newer(f"""func.func @main(%a: {type_}, %b: tensor<i1>) -> {type_} {{
+    artifact = newer(
+        f"""func.func @main(%a: {type_}, %b: tensor<i1>) -> {type_} {{
       %0 = "stablehlo.case"(%c) ({{ %1 = {call("log2", ["%a"], type_, more='mhlo.sharding = "{replicated}"')}
         stablehlo.return %1 : {type_} }}, {{ %1 = {call("fma", ["%a", "%a", "%a"], type_)}
         stablehlo.return %1 : {type_} }}) : (tensor<i32>) -> {type_}
-      return %0 : {type_} }}""".replace("(%c)", "(%b)").replace("tensor<i1>", "tensor<i32>"))
+      return %0 : {type_} }}""".replace("(%c)", "(%b)").replace("tensor<i1>", "tensor<i32>")
+    )
     known = vt.Version("1.17.0")
     file = artifact.copy_of_file()
     hide_newer_ops(file, artifact.version, known)

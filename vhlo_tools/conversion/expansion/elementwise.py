@@ -1,4 +1,4 @@
-"""Features of elementwise ops: accuracies of results, the ops exp2, fma, log2 and tan, and the comparison WEAKORDER."""
+"""Features of elementwise ops: accuracies of results, the ops exp2, fma, log2, tan, and the comparison WEAKORDER."""
 
 from __future__ import annotations
 
@@ -152,14 +152,14 @@ WEAK_ORDER_EXACT: Final[Mapping[str, Build]] = {"stablehlo.compare": _compare}
 
 # The ops exp2 and log2, introduced in 1.23.0
 #
-# With ``n`` the integer nearest to x, ``exp2 x = exp((x - n) ln 2) 2 ** n``: the difference is exact and at most 1/2, so
-# that the rounding of the product and of the constant are at most 1/2 ulp of the result each, beside the error of exp. The
-# power is exact, as two factors whose exponents are halves of ``n``, so that neither overflows before the result does;
-# a result below the normal numbers is rounded once more.
+# With ``n`` the integer nearest to x, ``exp2 x = exp((x - n) ln 2) 2 ** n``: the difference is exact and at most 1/2,
+# so that the rounding of the product and of the constant are at most 1/2 ulp of the result each, beside the error of
+# exp. The power is exact, as two factors whose exponents are halves of ``n``, so that neither overflows before the
+# result does; a result below the normal numbers is rounded once more.
 #
-# With ``x = m 2 ** k`` and m between the roots of 1/2 and 2, ``log2 x = k + log(m) / ln 2``. Near 1, where the logarithm is
-# near zero, k is zero; otherwise the sum is at least 1/2, and powers of two are exact. Numbers below the normal ones are
-# scaled first. What is not positive, infinite or no number has the logarithm of any base.
+# With ``x = m 2 ** k`` and m between the roots of 1/2 and 2, ``log2 x = k + log(m) / ln 2``. Near 1, where the
+# logarithm is near zero, k is zero; otherwise the sum is at least 1/2, and powers of two are exact. Numbers below the
+# normal ones are scaled first. What is not positive, infinite or no number has the logarithm of any base.
 #
 # Types narrower than f32 are computed in f32 and rounded once. The relaxed expansion drops an accuracy that was asked
 # for, and computes exp2 of complex numbers as ``exp(z ln 2)``, whose argument is rounded: the error is the part of z
@@ -242,46 +242,94 @@ LOG2_EXACT: Final[Mapping[str, Build]] = {"stablehlo.log2": _unary(_log2, _log2_
 LOG2_RELAXED: Final[Mapping[str, Build]] = {"stablehlo.log2": _unary(_log2, _log2_of_complex, relaxed=True)}
 
 
-# The op fma, introduced in 1.24.0: a * b + c, rounded once
+# The op fma, introduced in 1.24.0: a * b + c, rounded once, in integers
 #
-# The product is exact in a type with twice the bits, the sum is not. Rounded to nearest twice, it could become another
-# number than rounded once. Rounded to odd first, which is the neighbour of an inexact sum whose last bit is set, it
-# becomes the same number, if the wide type has two bits more than the narrow one.
+# Computed in f64 and rounded, a sum of f32 is rounded twice, and some become another number; and compilers of TPUs do
+# not take the bits of f64. In integers of 64 bits, the product of two mantissas is exact. Product and addend are
+# shifted so that their first bits are in the same place, twelve bits of zeros behind the product; the smaller is
+# shifted to its exponent, where a last bit stands for all that is lost. Where more than one first bit cancels, nothing
+# was lost. The sum is shifted to the place of a mantissa, farther where it is below the normal numbers, and rounded to
+# nearest.
 #
-# The exact error of the sum, which says on which side it is, is that of the algorithm TwoSum. The product of numbers of
-# f32, bf16 and f8E8M0FNU needs the exponents of f64, of other narrow types those of f32. From f64 to types narrower than
-# f32, f32 is rounded to odd in between, because some compilers convert in two steps. In f64 itself, there is no wider type:
+# Types narrower than f32 are exact in f32. Their sum is rounded to f32 so that the last bit of what is inexact is set
+# (round to odd), which then becomes the same number as if rounded once, because f32 has two more bits than they have.
+#
+# A product of zero, and what is no finite number, need no rounding. In f64, there are no integers that are wide enough:
 # the relaxed expansion rounds the product.
 #
-# Source: Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using rounding to odd",
-# 2008. The operands and types of the op are what libtpu 0.0.52 accepts: all of one type of floats.
+# Source: for the narrow types, Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms
+# using rounding to odd", 2008. The operands and types of the op are what libtpu 0.0.52 accepts: all of one float type.
 
-_OF_WIDE_EXPONENTS: Final = frozenset({"f32", "bf16", "f8E8M0FNU"})
+#: The place of the first bit of the product and the addend, and that of their sum.
+_FIRST: Final = 59
+_SUM: Final = 60
+_OF_ZERO: Final = -10_000
 
 
 def _fma(rewriter: Rewriter) -> Sequence[Any]:
-    a, b, c = tensors(rewriter)
-    if a.element.width > 32:
-        raise MatchFailure("no type is wide enough for the product of two numbers of f64")
-    widest = rewriter.type("f64" if str(a.element) in _OF_WIDE_EXPONENTS else "f32")
-    product, addend = a.convert(widest) * b.convert(widest), c.convert(widest)
-    found = product + addend
-    of_addend = found - product
-    found = _to_odd(found, (product - (found - of_addend)) + (addend - of_addend))
-    if found.element.width == 64 and a.element.width < 32:
-        nearest = found.convert(rewriter.type("f32"))
-        found = _to_odd(nearest, found - nearest.convert(widest))
-    return [found.convert(a.element).value]
+    element = rewriter.result_type().element_type
+    if element.width > 32:
+        raise MatchFailure("no integers are wide enough for the product of two numbers of f64")
+    a, b, c = (each.convert(rewriter.type("f32")) for each in tensors(rewriter))
+    return [_fused(a, b, c, to_odd=element.width < 32).convert(element).value]
 
 
-def _to_odd(nearest: Tensor, error: Tensor) -> Tensor:
-    """Round to odd what was rounded to nearest; ``error``, of any type of floats, is added to it in exact numbers."""
-    bits = nearest.bits(nearest.rewriter.integer(nearest.element.width))
-    is_above = error.compare("GT", 0)
-    is_inexact = is_above | error.compare("LT", 0)
-    grows = Tensor(nearest.rewriter, nearest.rewriter.compare("EQ", is_above.value, nearest.compare("GT", 0).value))
-    other = select(grows, bits + 1, bits - 1)
-    return select(is_inexact & (bits & 1).compare("EQ", 0), other, bits).bits(nearest.element)
+def _fused(a: Tensor, b: Tensor, c: Tensor, *, to_odd: bool) -> Tensor:
+    mantissa, bias = _FORMATS[32]
+    long, short, infinite = (a.rewriter.integer(64), a.rewriter.integer(32), 255 << mantissa)
+    parts = [each.bits(short).convert(long) for each in (a, b, c)]
+    exponents = [bits >> mantissa & 255 for bits in parts]
+    units = [each.apply("maximum", 1) for each in exponents]
+    wholes = [
+        (bits & (1 << mantissa) - 1) + (each.apply("minimum", 1) << mantissa)
+        for bits, each in zip(parts, exponents, strict=True)
+    ]
+    signs = [bits.compare("LT", 0) for bits in (parts[0] ^ parts[1], parts[2])]
+    product = wholes[0] * wholes[1]
+    # Numbers are ``whole * 2 ** (exponent - bias - mantissa)``.
+    terms = [
+        _shifted(product, units[0] + units[1] - (bias + mantissa), _FIRST),
+        _shifted(wholes[2], units[2], _FIRST),
+    ]
+    greater = terms[0][1].apply("maximum", terms[1][1])
+    total: Tensor | None = None
+    for (whole, exponent), sign in zip(terms, signs, strict=True):
+        kept = _kept(whole, greater - exponent)
+        signed = select(sign, kept.apply("negate"), kept)
+        total = signed if total is None else total + signed
+    assert total is not None
+    whole, exponent = _shifted(total.apply("abs"), greater, _SUM)
+    exponent = exponent + (_SUM - mantissa)
+    dropped = (exponent.apply("negate") + 1).apply("maximum", 0) + (_SUM - mantissa)
+    bits = (exponent.apply("maximum", 1) - 1) << mantissa
+    if to_odd:
+        bits = (bits + _kept(whole, dropped)).apply("minimum", infinite - 1)
+    else:
+        dropped = dropped.apply("minimum", _SUM + 2)
+        kept = whole >> dropped
+        lost = (whole - (kept << dropped)) << 1
+        unit = (kept - (kept - 1)) << dropped
+        up = lost.compare("GT", unit) | (lost.compare("EQ", unit) & (kept & 1).compare("EQ", 1))
+        bits = (bits + kept + up.convert(long)).apply("minimum", infinite)
+    bits = select(total.compare("EQ", 0), 0, select(total.compare("LT", 0), bits - (1 << 31), bits))
+    is_finite = [each.compare("LT", 255) for each in exponents]
+    are_factors_finite = is_finite[0] & is_finite[1]
+    plain = select(are_factors_finite & is_finite[2].apply("not"), c, a * b + c)
+    is_usual = are_factors_finite & is_finite[2] & product.compare("GT", 0)
+    return select(is_usual, bits.convert(short).bits(a.element), plain)
+
+
+def _shifted(whole: Tensor, exponent: Tensor, first: int) -> tuple[Tensor, Tensor]:
+    """Shift the first bit to a place; zero has an exponent below all others."""
+    by = whole.apply("count_leading_zeros") - (63 - first)
+    return whole << by, select(whole.compare("EQ", 0), _OF_ZERO, exponent - by)
+
+
+def _kept(whole: Tensor, by: Tensor) -> Tensor:
+    """Shift to the right; the last bit is set if one is lost."""
+    within = by.apply("minimum", 63)
+    kept = whole >> within
+    return kept | (kept << within).compare("NE", whole).convert(whole.element)
 
 
 def _rounded_twice(rewriter: Rewriter) -> Sequence[Any]:

@@ -1,8 +1,8 @@
 """A plugin of PJRT by ctypes: what it says of itself, and what its compiler makes of a program for a device.
 
-Source: ``xla/pjrt/c/pjrt_c_api.h`` in openxla/xla. ``GetPjrtApi()`` gives a table of functions in the header's order, at
-whose end newer plugins have more. Each takes one struct, which begins with its own size and a pointer to extensions, and
-gives an error or null. What a struct has at its end, older plugins do not know.
+Source: ``xla/pjrt/c/pjrt_c_api.h`` in openxla/xla. ``GetPjrtApi()`` gives a table of functions in the header's order,
+at whose end newer plugins have more. Each takes one struct, which begins with its own size and a pointer to extensions,
+and gives an error or null. What a struct has at its end, older plugins do not know.
 """
 
 from __future__ import annotations
