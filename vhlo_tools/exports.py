@@ -42,7 +42,7 @@ EXPORTS: Final = {
         "vhlo_tools.artifact.comparison": "diff_artifacts",
         "vhlo_tools.artifact.constants": "Constant Form StoredTensor element_named list_constants numpy_name pack",
         "vhlo_tools.artifact.differences": "DIFFERENCE_KINDS Describer Difference DifferenceKind Differences",
-        "vhlo_tools.artifact.entry_function": "EntryFunction functions_in",
+        "vhlo_tools.artifact.entry_function": "EntryFunction devices_of functions_in",
         "vhlo_tools.artifact.externalization": "Externalized Moved Provenance externalize",
         "vhlo_tools.artifact.extraction": "Extracted LARGEST_SUM TensorFile extract read_tensors write_tensors",
         "vhlo_tools.artifact.inspection": "Line NOT_WRITTEN inspect_bytes inspect_folder outline outline_of",
@@ -170,6 +170,7 @@ EXPORTS: Final = {
     },
     "vhlo_tools.spec": {
         "vhlo_tools.spec.data": "files_in read_entries",
+        "vhlo_tools.spec.devices": "DeviceKind Topology topology_of",
         "vhlo_tools.spec.encodings": "CodesBeside DialectBeside Encoding EntryKind Enum EnumCase Field Spelling dialects_beside encodings_of field_text find_enum foreign_encodings known_dialects known_enums spellings_of",
         "vhlo_tools.spec.features": "Effect Expansion Feature known_feature known_features known_verifiers",
         "vhlo_tools.spec.ops": "Constraint Default Op OpStep OpVersion PropertySlot Slot Structure find_op find_op_version known_default known_defaults known_ops property_slots",

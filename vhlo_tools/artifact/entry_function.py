@@ -196,6 +196,7 @@ class PlainWriter:
 # Functions of an artifact, the entry function of XLA, and the attributes of arguments and results
 
 _FUNCTION: Final = "vhlo.func_v"
+_COUNTS: Final = ("mhlo.num_replicas", "mhlo.num_partitions")
 
 
 class EntryFunction:
@@ -262,6 +263,15 @@ def functions_in(file: File, *, bodies: bool = True) -> Iterator[EntryFunction]:
             for op in (op for block in region.blocks for op in block.operations):
                 if file.op_name(op.name).startswith(_FUNCTION):
                     yield EntryFunction(file, module, op, file.text(attributes_of(file, op).get("sym_name")) or "")
+
+
+def devices_of(file: File) -> tuple[int, int]:
+    """Return the numbers of replicas and of partitions that a module says it is for, 1 where it says none."""
+    function = next(functions_in(file, bodies=False), None)
+    held = function.module_attributes if function else {}
+    said = [function.reader.attribute(held[name]) if function and name in held else 1 for name in _COUNTS]
+    replicas, partitions = (each if type(each) is int and each > 0 else 1 for each in said)
+    return replicas, partitions
 
 
 def find_entry(file: File) -> EntryFunction | None:

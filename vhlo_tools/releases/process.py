@@ -21,11 +21,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Final, Literal, Self
 
+from vhlo_tools.artifact import Artifact, devices_of
 from vhlo_tools.documents import read_json
 from vhlo_tools.errors import ReleaseEnvironmentError
 from vhlo_tools.printable import printable
 from vhlo_tools.records import dataclass
 from vhlo_tools.releases.environments import PackageRelease, Say, clean_environment, environment, silent
+from vhlo_tools.spec import DeviceKind, topology_of
 
 #: What a release failed at; ``crash`` and ``timeout`` end its process.
 Step = Literal["read", "parse", "write", "compile", "run", "crash", "timeout"]
@@ -45,6 +47,9 @@ _PRINTED: Final = 1 << 20
 _LONGEST_WAIT: Final = 3600.0
 
 _INSIDE: Final = Path(__file__).parent / "inside"
+
+#: What plugins compile for where no device is named.
+_DEVICES: Final[Mapping[DeviceKind, str]] = {"tpu": "v5e", "gpu": "h100"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +95,26 @@ class ReleaseProcess:
         return found
 
     def read(self, artifact: bytes, *, text: bool = False) -> Answer:
-        """The value is the program as text, if requested and the release can give it."""
-        return self.ask("read", artifact, text=text)
+        """The value is the program as text, if requested and the release can give it.
+
+        A plugin reads as it compiles; what only its compiler refuses, it has read, unless the release names a device.
+        """
+        if self.release.kind.devices is None:
+            return self.ask("read", artifact, text=text)
+        answer = self.compile(artifact)
+        return Answer(seconds=answer.seconds) if answer.failed == "compile" and not self.release.device else answer
+
+    def compile(self, artifact: bytes, *, optimized: bool = False) -> Answer:
+        """Compile for the device of a plugin's release, for as many as the program says it is for.
+
+        The value has bytes of memory and costs, as far as the plugin gives them; the part is the optimized HLO.
+        """
+        kind = self.release.kind.devices
+        assert kind is not None
+        replicas, partitions = devices_of(Artifact(artifact).file)
+        topology = topology_of(kind, self.release.device or _DEVICES[kind], replicas * partitions)
+        described = {"topology": topology.name, "options": dict(topology.options)}
+        return self.ask("compile", artifact, **described, devices=[replicas, partitions], optimized=optimized)
 
     def write(self, programs: Sequence[bytes], target: str, kind: Literal["text", "artifact"]) -> Answer:
         """Write the first of the spellings ``programs`` that the release reads; the artifact is the one part."""
@@ -189,7 +212,7 @@ class ReleaseProcess:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
         script = _INSIDE / self.release.kind.server
         self._child = subprocess.Popen(
-            [self._python, "-I", "-B", script, str(self._memory)],
+            [self._python, "-I", "-B", script, str(self._memory), self.release.kind.library],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
