@@ -42,7 +42,7 @@ EXPORTS: Final = {
         "vhlo_tools.artifact.comparison": "diff_artifacts",
         "vhlo_tools.artifact.constants": "Constant Form StoredTensor element_named list_constants numpy_name pack",
         "vhlo_tools.artifact.differences": "DIFFERENCE_KINDS Describer Difference DifferenceKind Differences",
-        "vhlo_tools.artifact.entry_function": "EntryFunction devices_of functions_in",
+        "vhlo_tools.artifact.entry_function": "EntryFunction devices_of functions_in without_entry",
         "vhlo_tools.artifact.externalization": "Externalized Moved Provenance externalize",
         "vhlo_tools.artifact.extraction": "Extracted LARGEST_SUM TensorFile extract read_tensors write_tensors",
         "vhlo_tools.artifact.inspection": "Line NOT_WRITTEN inspect_bytes inspect_folder outline outline_of",

@@ -17,17 +17,18 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from math import prod
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Final, Literal, Self
 
-from vhlo_tools.artifact import Artifact, devices_of
+from vhlo_tools.artifact import Artifact, devices_of, without_entry
 from vhlo_tools.documents import read_json
 from vhlo_tools.errors import ReleaseEnvironmentError
 from vhlo_tools.printable import printable
 from vhlo_tools.records import dataclass
 from vhlo_tools.releases.environments import PackageRelease, Say, clean_environment, environment, silent
-from vhlo_tools.spec import DeviceKind, topology_of
+from vhlo_tools.spec import DeviceKind, Topology, topology_of
 
 #: What a release failed at; ``crash`` and ``timeout`` end its process.
 Step = Literal["read", "parse", "write", "compile", "run", "crash", "timeout"]
@@ -95,26 +96,25 @@ class ReleaseProcess:
         return found
 
     def read(self, artifact: bytes, *, text: bool = False) -> Answer:
-        """The value is the program as text, if requested and the release can give it.
-
-        A plugin reads as it compiles; what only its compiler refuses, it has read, unless the release names a device.
-        """
-        if self.release.kind.devices is None:
+        """The value is the program as text, if requested and the release can give it."""
+        kind = self.release.kind.devices
+        if kind is None:
             return self.ask("read", artifact, text=text)
-        answer = self.compile(artifact)
-        return Answer(seconds=answer.seconds) if answer.failed == "compile" and not self.release.device else answer
+        if self.release.device:
+            return self.compile(artifact)
+        # Plugins read what they compile. Without a function to enter, they stop once they have read it.
+        return self.ask("read", without_entry(artifact), **_described(topology_of(kind, _DEVICES[kind])))
 
     def compile(self, artifact: bytes, *, optimized: bool = False) -> Answer:
-        """Compile for the device of a plugin's release, for as many as the program says it is for.
+        """Compile for the device of a plugin's release, or for as many as the program says it is for.
 
         The value has bytes of memory and costs, as far as the plugin gives them; the part is the optimized HLO.
         """
         kind = self.release.kind.devices
         assert kind is not None
-        replicas, partitions = devices_of(Artifact(artifact).file)
-        topology = topology_of(kind, self.release.device or _DEVICES[kind], replicas * partitions)
-        described = {"topology": topology.name, "options": dict(topology.options)}
-        return self.ask("compile", artifact, **described, devices=[replicas, partitions], optimized=optimized)
+        devices = devices_of(Artifact(artifact).file)
+        place = topology_of(kind, self.release.device or _DEVICES[kind], prod(devices))
+        return self.ask("compile", artifact, **_described(place), devices=devices, optimized=optimized)
 
     def write(self, programs: Sequence[bytes], target: str, kind: Literal["text", "artifact"]) -> Answer:
         """Write the first of the spellings ``programs`` that the release reads; the artifact is the one part."""
@@ -272,6 +272,10 @@ class ReleaseProcess:
         handle = self._errors.fileno()
         start = max(0, os.fstat(handle).st_size - _PRINTED)
         return os.pread(handle, _PRINTED, start).decode(errors="replace").splitlines()
+
+
+def _described(topology: Topology) -> dict[str, Any]:
+    return {"topology": topology.name, "options": dict(topology.options)}
 
 
 #: Lines of standard error that say why a process ended.

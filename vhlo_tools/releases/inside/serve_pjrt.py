@@ -8,7 +8,7 @@ import os
 import sys
 import sysconfig
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,11 @@ from pjrt import Plugin, PluginError
 
 #: How plugins say that they do not read a program, as opposed to what their compilers refuse later.
 UNREAD = ("Failed to parse using StableHLO", "found in dialect ('vhlo') that does not allow unknown operations")
+#: How they say that they have read one without a function to enter.
+UNENTERED = "conversion requires module with `main` function"
 
 
-@lru_cache(maxsize=None)
+@cache
 def plugin() -> Plugin:
     """The library is the second argument of the process, among the installed packages if it is no absolute path."""
     # Without these, libtpu asks the machine's metadata server, and looks for other hosts.
@@ -56,6 +58,17 @@ def options_of(replicas: int, partitions: int) -> bytes:
     return bytes([3 << 3 | 2, len(build)]) + build
 
 
+def read(program: bytes, topology: str, options: dict[str, str]) -> tuple[str, list[bytes]]:
+    """Read a program without a function to enter."""
+    try:
+        with plugin().topology(topology, options) as place, plugin().compiled(place, program, options_of(1, 1)):
+            return "", []
+    except PluginError as error:
+        if UNENTERED in str(error):
+            return "", []
+        raise Refusal("read", str(error)) from None
+
+
 def compile_program(
     program: bytes, topology: str, options: dict[str, str], devices: list[int], optimized: bool
 ) -> tuple[dict[str, Any], list[bytes]]:
@@ -81,4 +94,4 @@ def given(ask: Callable[[int], Any], executable: int) -> Any:
         return None
 
 
-serve({"describe": describe, "compile": compile_program})
+serve({"describe": describe, "read": read, "compile": compile_program})
