@@ -99,7 +99,9 @@ def stands_for(target: str) -> str | None:
 def _newer(name: str, known: Version) -> OpVersion | None:
     dialect, _, short = name.partition(".")
     found = find_op_version(short) if dialect == "vhlo" else None
-    return found if found is not None and found.min > known.minor_release and found.number == 1 else None
+    is_newer = found is not None and found.min > known.minor_release and found.number == 1
+    # Custom calls have no regions.
+    return found if is_newer and not found.regions else None
 
 
 def _at(name: str, version: Version) -> OpVersion:
