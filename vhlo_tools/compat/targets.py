@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
 
+from vhlo_tools.compat.plugins import PLUGIN, plugin_version
 from vhlo_tools.errors import UnknownReleaseWarning, UnknownTargetError
 from vhlo_tools.records import dataclass
 from vhlo_tools.spec import (
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
 # A target is written as a version (``1.9.0``); ``current`` or ``minimum``; ``WEEK_4``, ``WEEK_12``, ``MAX`` or
 # ``NONE``, which the installed library resolves; a window (``90d``, ``4w``, ``2y``) or a date (``2025-06-01``), which
 # resolve to the newest version released by then; a release (``jaxlib==0.4.31``, ``jax==0.7.2``), which resolves to the
-# version that it reads, or for a release that is newer than all known ones to that of the newest, with a warning; or a
-# comma list of these, which resolves to the oldest of them: a fleet is limited by its oldest member.
+# version that it reads, or for a release that is newer than all known ones to that of the newest, with a warning; a
+# plugin of PJRT (``plugin:PATH``, ``plugin:NAME``), which says its version; or a comma list of these, which resolves to
+# the oldest of them: a fleet is limited by its oldest member.
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,11 +183,14 @@ def _resolve_one(spelling: str, library: Callable[[], Library], today: date) -> 
         return _newest(spelling, day)
     if release := _RELEASE.fullmatch(spelling):
         return _release(release)
+    if spelling.startswith(PLUGIN):
+        return Target(spelling, plugin_version(spelling.removeprefix(PLUGIN)), "the version that this plugin reads")
     if _VERSION.fullmatch(spelling):
         return Target(spelling, Version(spelling), "as requested", exact=True)
     raise UnknownTargetError(
         f"{spelling!r} is not a target: expected a version (1.9.0), current, minimum, WEEK_4, WEEK_12, MAX, NONE, "
-        "a window (90d, 4w, 2y), a date (2025-06-01), a release (jaxlib==0.4.31) or a comma list of these"
+        "a window (90d, 4w, 2y), a date (2025-06-01), a release (jaxlib==0.4.31), a plugin (plugin:PATH) or a comma "
+        "list of these"
     )
 
 

@@ -8,6 +8,9 @@ and gives an error or null. What a struct has at its end, older plugins do not k
 from __future__ import annotations
 
 import ctypes
+import json
+import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,6 +43,18 @@ MEMORY = (
 )
 
 
+#: Without these, libtpu asks the machine's metadata server, looks for other hosts, and lets one process load it at a
+#: time.
+ALONE = {
+    "TPU_SKIP_MDS_QUERY": "1",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "TPU_ACCELERATOR_TYPE": "v5litepod-4",
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+    "TPU_STDERR_LOG_LEVEL": "2",
+    "TF_CPP_MIN_LOG_LEVEL": "2",
+}
+
+
 class PluginError(Exception):
     """What a plugin says when it refuses."""
 
@@ -68,6 +83,7 @@ class Plugin:
     """A plugin's library, loaded and initialized. Needs no device."""
 
     def __init__(self, library: Path) -> None:
+        os.environ.update(ALONE)
         found = ctypes.CDLL(str(library))
         found.GetPjrtApi.restype = _Pointer
         table = found.GetPjrtApi()
@@ -219,3 +235,8 @@ def _named(address: int | None, number: int) -> Iterator[tuple[str, Any]]:
             value = bool(each.value & 1)
         yield ctypes.string_at(each.name, each.name_size).decode(errors="replace"), value
         at += max(each.size, ctypes.sizeof(_NamedValue))
+
+
+if __name__ == "__main__":
+    # What a library prints comes before.
+    print(f"\n{json.dumps(Plugin(Path(sys.argv[1])).attributes())}", flush=True)

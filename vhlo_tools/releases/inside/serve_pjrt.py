@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import sysconfig
 from collections.abc import Callable
@@ -26,10 +25,6 @@ UNENTERED = "conversion requires module with `main` function"
 @cache
 def plugin() -> Plugin:
     """The library is the second argument of the process, among the installed packages if it is no absolute path."""
-    # Without these, libtpu asks the machine's metadata server, and looks for other hosts.
-    os.environ.update(TPU_SKIP_MDS_QUERY="1", TPU_WORKER_HOSTNAMES="localhost", TPU_ACCELERATOR_TYPE="v5litepod-4")
-    os.environ.setdefault("TPU_STDERR_LOG_LEVEL", "2")
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     return Plugin(Path(sysconfig.get_path("purelib")) / sys.argv[2])
 
 
