@@ -103,7 +103,10 @@ class ReleaseProcess:
         if self.release.device:
             return self.compile(artifact)
         # Plugins read what they compile. Without a function to enter, they stop once they have read it.
-        return self.ask("read", without_entry(artifact), **_described(topology_of(kind, _DEVICES[kind])))
+        answer = self.ask("read", without_entry(artifact), **_described(topology_of(kind, _DEVICES[kind])))
+        if answer.failed == "compile":
+            raise ReleaseEnvironmentError(f"{self.release} reads nothing on this machine: {answer.words}")
+        return answer
 
     def compile(self, artifact: bytes, *, optimized: bool = False) -> Answer:
         """Compile for the device of a plugin's release, or for as many as the program says it is for.

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import sys
 import sysconfig
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,6 @@ from pjrt import Plugin, PluginError
 
 #: How plugins say that they do not read a program, as opposed to what their compilers refuse later.
 UNREAD = ("Failed to parse using StableHLO", "found in dialect ('vhlo') that does not allow unknown operations")
-#: How they say that they have read one without a function to enter.
-UNENTERED = "conversion requires module with `main` function"
 
 
 @cache
@@ -54,14 +53,24 @@ def options_of(replicas: int, partitions: int) -> bytes:
 
 
 def read(program: bytes, topology: str, options: dict[str, str]) -> tuple[str, list[bytes]]:
-    """Read a program without a function to enter."""
+    """Read a program without a function to enter: what is said of anything later is no matter."""
+    with described(topology, options) as place:
+        try:
+            with plugin().compiled(place, program, options_of(1, 1)):
+                return "", []
+        except PluginError as error:
+            if any(each in str(error) for each in UNREAD):
+                raise Refusal("read", str(error)) from None
+            return "", []
+
+
+@contextmanager
+def described(topology: str, options: dict[str, str]) -> Iterator[int]:
     try:
-        with plugin().topology(topology, options) as place, plugin().compiled(place, program, options_of(1, 1)):
-            return "", []
+        with plugin().topology(topology, options) as place:
+            yield place
     except PluginError as error:
-        if UNENTERED in str(error):
-            return "", []
-        raise Refusal("read", str(error)) from None
+        raise Refusal("compile", f"it has no topology {topology} here: {error}") from None
 
 
 def compile_program(
@@ -69,16 +78,16 @@ def compile_program(
 ) -> tuple[dict[str, Any], list[bytes]]:
     """Return bytes of memory, and costs, as far as the plugin gives them; and the optimized HLO on request."""
     used = plugin()
-    try:
-        with used.topology(topology, options) as place:
-            if (number := used.devices(place)) < devices[0] * devices[1]:
-                raise Refusal("compile", f"{topology} has {number} devices, and the program needs {devices}")
+    with described(topology, options) as place:
+        if (number := used.devices(place)) < devices[0] * devices[1]:
+            raise Refusal("compile", f"{topology} has {number} devices, and the program needs {devices}")
+        try:
             with used.compiled(place, program, options_of(*devices)) as made:
                 said = {"memory": given(used.memory, made), "costs": given(used.costs, made)}
                 return said, [used.optimized(made)] if optimized else []
-    except PluginError as error:
-        step = "read" if any(each in str(error) for each in UNREAD) else "compile"
-        raise Refusal(step, str(error)) from None
+        except PluginError as error:
+            step = "read" if any(each in str(error) for each in UNREAD) else "compile"
+            raise Refusal(step, str(error)) from None
 
 
 def given(ask: Callable[[int], Any], executable: int) -> Any:
