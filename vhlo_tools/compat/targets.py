@@ -153,7 +153,8 @@ def newest_released_by(day: date) -> Release:
 
 _WINDOW: Final = re.compile(r"([0-9]+)([dwy])")
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_RELEASE: Final = re.compile(r"([A-Za-z][\w.-]*)==([\w.+!-]+)", re.ASCII)
+#: Of a plugin, a device that it compiles for may follow, which does not change what it reads.
+_RELEASE: Final = re.compile(r"([A-Za-z][\w.-]*)==([\w.+!-]+)(?:@[\w:]+)?", re.ASCII)
 _VERSION: Final = re.compile(r"[-+v]?[0-9][0-9.]*")
 
 
