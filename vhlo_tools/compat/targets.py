@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 #
 # A target is written as a version (``1.9.0``); ``current`` or ``minimum``; ``WEEK_4``, ``WEEK_12``, ``MAX`` or
 # ``NONE``, which the installed library resolves; a window (``90d``, ``4w``, ``2y``) or a date (``2025-06-01``), which
-# resolve to the newest version released by then; a release (``jaxlib==0.4.31``, ``jax==0.7.2``), which resolves to the
-# version that it reads, or for a release that is newer than all known ones to that of the newest, with a warning; a
-# plugin of PJRT (``plugin:PATH``, ``plugin:NAME``), which says its version; or a comma list of these, which resolves to
-# the oldest of them: a fleet is limited by its oldest member.
+# resolve to the newest version that a library had by then; a release (``jaxlib==0.4.31``, ``jax==0.7.2``), which
+# resolves to the version that it reads, or for a release that is newer than all known ones to that of the newest, with
+# a warning; a plugin of PJRT (``plugin:PATH``, ``plugin:NAME``), which says its version; or a comma list of these,
+# which resolves to the oldest of them: a fleet is limited by its oldest member.
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +141,11 @@ def resolve_target(spelling: str, library: Callable[[], Library], *, as_of: date
 
 
 def newest_released_by(day: date) -> Release:
-    """Return the release with the newest StableHLO version as of ``day``."""
-    released = [release for release in known_releases() if release.date <= day]
+    """Return the release with the newest StableHLO version as of ``day``; plugins, which are ahead, do not count."""
+    known = [release for release in known_releases() if not release.is_plugin]
+    released = [release for release in known if release.date <= day]
     if not released:
-        first = min(known_releases(), key=lambda release: release.date)
+        first = min(known, key=lambda release: release.date)
         raise UnknownTargetError(f"no release is known by {day}: the first is {first} of {first.date}")
     newest = max(release.stablehlo for release in released)
     # Of several releases with this version, the first, which introduced it.
