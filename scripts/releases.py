@@ -1,8 +1,9 @@
 """Keep the tables of releases: `releases.py [--write] [PACKAGE | RELEASE ...]`.
 
-It asks the package index which releases of jaxlib, jax, tensorflow, torch-mlir and iree-base-compiler there are,
-installs those that dialect_specs/releases.toml and dialect_specs/jax_export/releases.toml do not have, each in an
-environment of its own, and asks them for their StableHLO versions, or tries which artifacts they read. `--write` adds
+It asks the package index which releases of jaxlib, jax, tensorflow, torch-mlir, iree-base-compiler and of the plugins
+libtpu, jax-cuda12-pjrt and jax-cuda13-pjrt there are, installs those that dialect_specs/releases.toml and
+dialect_specs/jax_export/releases.toml do not have, each in an environment of its own, and asks them for their StableHLO
+versions, or tries which artifacts they read. `--write` adds
 them to the tables. A RELEASE, such as jaxlib==0.4.31, is asked even if it is known, and compared with what the table
 has; `--again` does that with all of a PACKAGE. `--remove` removes environments that it made, once they were asked. What
 a release reads is told best with the newest library installed, which writes artifacts of the newest features.
@@ -70,6 +71,9 @@ def tables() -> tuple[Table, ...]:
         "tensorflow": ("2.16", "tensorflow-cpu, which is the same for machines without GPU, was installed and asked."),
         "torch-mlir": ("20260101", "Installed and asked (its private _stablehlo module)."),
         "iree-base-compiler": ("3.0", "Reads only, and has no version query: given artifacts of every version."),
+        "libtpu": ("0.0.1", "The compiler of TPUs, a plugin of PJRT: asked through its interface, without a TPU."),
+        "jax-cuda12-pjrt": ("0.4.23", "The compiler of GPUs for CUDA 12, asked in the same way, without a GPU."),
+        "jax-cuda13-pjrt": ("0.7.2", "The same for CUDA 13."),
     }
     return (
         Table(specs / "releases.toml", readers, entry_of, True),

@@ -42,7 +42,7 @@ EXPORTS: Final = {
         "vhlo_tools.artifact.comparison": "diff_artifacts",
         "vhlo_tools.artifact.constants": "Constant Form StoredTensor element_named list_constants numpy_name pack",
         "vhlo_tools.artifact.differences": "DIFFERENCE_KINDS Describer Difference DifferenceKind Differences",
-        "vhlo_tools.artifact.entry_function": "EntryFunction functions_in",
+        "vhlo_tools.artifact.entry_function": "EntryFunction devices_of functions_in without_entry",
         "vhlo_tools.artifact.externalization": "Externalized Moved Provenance externalize",
         "vhlo_tools.artifact.extraction": "Extracted LARGEST_SUM TensorFile extract read_tensors write_tensors",
         "vhlo_tools.artifact.inspection": "Line NOT_WRITTEN inspect_bytes inspect_folder outline outline_of",
@@ -53,6 +53,7 @@ EXPORTS: Final = {
         "vhlo_tools.artifact.restoration": "restore",
         "vhlo_tools.artifact.retargeting": "retarget_file with_plain_locations",
         "vhlo_tools.artifact.signing": "CertificateSigner KeySigner Verifier sign verify_signature",
+        "vhlo_tools.artifact.stand_ins": "STAND_IN hide_newer_ops show_newer_ops stands_for",
     },
     "vhlo_tools.bindings": {
         "vhlo_tools.bindings.attributes": "argument_number class_of elements_of leaves location_kind named_attributes names_without_class relocate_arguments result_number",
@@ -87,6 +88,7 @@ EXPORTS: Final = {
     "vhlo_tools.compat": {
         "vhlo_tools.compat.constraints": "Checked SILENT violation_text",
         "vhlo_tools.compat.nesting": "nesting_findings",
+        "vhlo_tools.compat.plugins": "PLUGIN plugin_version",
         "vhlo_tools.compat.requirements": "FeatureCount OpFeature Requirements Unknown",
         "vhlo_tools.compat.targets": "AllowRelaxed Expand ExpansionPolicy Library NO_EXPANSIONS Target expansion_flag expansion_policy newest_released_by resolve_target",
         "vhlo_tools.compat.uses": "Structures",
@@ -169,6 +171,7 @@ EXPORTS: Final = {
     },
     "vhlo_tools.spec": {
         "vhlo_tools.spec.data": "files_in read_entries",
+        "vhlo_tools.spec.devices": "DeviceKind Topology topology_of",
         "vhlo_tools.spec.encodings": "CodesBeside DialectBeside Encoding EntryKind Enum EnumCase Field Spelling dialects_beside encodings_of field_text find_enum foreign_encodings known_dialects known_enums spellings_of",
         "vhlo_tools.spec.features": "Effect Expansion Feature known_feature known_features known_verifiers",
         "vhlo_tools.spec.ops": "Constraint Default Op OpStep OpVersion PropertySlot Slot Structure find_op find_op_version known_default known_defaults known_ops property_slots",

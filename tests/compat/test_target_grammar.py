@@ -79,7 +79,7 @@ def test_grammar(spelling: str, version: str) -> None:
         ("jaxlib==0.4.34.dev20240101", "is not a known release: .* give one of these$"),
         ("jax==0.7.3", "the nearest known are jax==0.7.2 .* and jax==0.8.0 "),
         ("jaxlb==0.4.31", "no releases of jaxlb are known: did you mean jaxlib?"),
-        ("numpy==1.0", "known packages: iree-base-compiler, jax, jaxlib, tensorflow"),
+        ("numpy==1.0", "known packages: iree-base-compiler, jax, jax-cuda12-pjrt, jax-cuda13-pjrt, jaxlib, libtpu"),
     ],
 )
 def test_unknown_targets(spelling: str, message: str) -> None:

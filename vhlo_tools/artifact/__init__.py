@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         pack,
     )
     from vhlo_tools.artifact.differences import DIFFERENCE_KINDS, Describer, Difference, DifferenceKind, Differences
-    from vhlo_tools.artifact.entry_function import EntryFunction, functions_in
+    from vhlo_tools.artifact.entry_function import EntryFunction, devices_of, functions_in, without_entry
     from vhlo_tools.artifact.externalization import Externalized, Moved, Provenance, externalize
     from vhlo_tools.artifact.extraction import LARGEST_SUM, Extracted, TensorFile, extract, read_tensors, write_tensors
     from vhlo_tools.artifact.inspection import NOT_WRITTEN, Line, inspect_bytes, inspect_folder, outline, outline_of
@@ -42,5 +42,6 @@ if TYPE_CHECKING:
     from vhlo_tools.artifact.restoration import restore
     from vhlo_tools.artifact.retargeting import retarget_file, with_plain_locations
     from vhlo_tools.artifact.signing import CertificateSigner, KeySigner, Verifier, sign, verify_signature
+    from vhlo_tools.artifact.stand_ins import STAND_IN, hide_newer_ops, show_newer_ops, stands_for
 else:
     __getattr__, __dir__ = lazy_exports(__name__)

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from vhlo_tools.aliasing import Array, NamedValue, Opaque, Other, Signature, Tuple, Unit, entry_name
-from vhlo_tools.bytecode import Printer, Tables, attributes_of, collect_garbage, function_types, table_of
+from vhlo_tools.bytecode import (
+    Printer,
+    Tables,
+    attributes_of,
+    collect_garbage,
+    decode,
+    encode,
+    function_types,
+    table_of,
+)
 from vhlo_tools.errors import InvalidProgramError
 
 if TYPE_CHECKING:
@@ -196,6 +206,8 @@ class PlainWriter:
 # Functions of an artifact, the entry function of XLA, and the attributes of arguments and results
 
 _FUNCTION: Final = "vhlo.func_v"
+_ENTRY: Final = b"main"
+_COUNTS: Final = ("mhlo.num_replicas", "mhlo.num_partitions")
 
 
 class EntryFunction:
@@ -262,6 +274,23 @@ def functions_in(file: File, *, bodies: bool = True) -> Iterator[EntryFunction]:
             for op in (op for block in region.blocks for op in block.operations):
                 if file.op_name(op.name).startswith(_FUNCTION):
                     yield EntryFunction(file, module, op, file.text(attributes_of(file, op).get("sym_name")) or "")
+
+
+def devices_of(file: File) -> tuple[int, int]:
+    """Return the numbers of replicas and of partitions that a module says it is for, 1 where it says none."""
+    function = next(functions_in(file, bodies=False), None)
+    held = function.module_attributes if function else {}
+    said = [function.reader.attribute(held[name]) if function and name in held else 1 for name in _COUNTS]
+    replicas, partitions = (each if type(each) is int and each > 0 else 1 for each in said)
+    return replicas, partitions
+
+
+def without_entry(data: bytes) -> bytes:
+    """Return an artifact in which ``main``, and whatever else is called so, has another name."""
+    file = decode(data)
+    other = next(name for name in (b"main_%d" % number for number in count()) if name not in file.strings)
+    file.strings[:] = [other if each == _ENTRY else each for each in file.strings]
+    return encode(file)
 
 
 def find_entry(file: File) -> EntryFunction | None:

@@ -84,7 +84,7 @@ def target_option(default: str | None, *, required: bool = True) -> Callable[[_F
         click.option,
         "--target",
         help="The consumer: a version (1.9.0), current, minimum, WEEK_4, WEEK_12, MAX, NONE, a window (12w), "
-        "a date (2025-06-01), a release (jaxlib==0.4.31), or a comma list of these.",
+        "a date (2025-06-01), a release (jaxlib==0.4.31), a plugin (plugin:PATH), or a comma list of these.",
     )
     return option(required=required) if default is None else option(default=default, show_default=True)
 

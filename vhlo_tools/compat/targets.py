@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
 
+from vhlo_tools.compat.plugins import PLUGIN, plugin_version
 from vhlo_tools.errors import UnknownReleaseWarning, UnknownTargetError
 from vhlo_tools.records import dataclass
 from vhlo_tools.spec import (
@@ -29,9 +30,10 @@ if TYPE_CHECKING:
 #
 # A target is written as a version (``1.9.0``); ``current`` or ``minimum``; ``WEEK_4``, ``WEEK_12``, ``MAX`` or
 # ``NONE``, which the installed library resolves; a window (``90d``, ``4w``, ``2y``) or a date (``2025-06-01``), which
-# resolve to the newest version released by then; a release (``jaxlib==0.4.31``, ``jax==0.7.2``), which resolves to the
-# version that it reads, or for a release that is newer than all known ones to that of the newest, with a warning; or a
-# comma list of these, which resolves to the oldest of them: a fleet is limited by its oldest member.
+# resolve to the newest version that a library had by then; a release (``jaxlib==0.4.31``, ``jax==0.7.2``), which
+# resolves to the version that it reads, or for a release that is newer than all known ones to that of the newest, with
+# a warning; a plugin of PJRT (``plugin:PATH``, ``plugin:NAME``), which says its version; or a comma list of these,
+# which resolves to the oldest of them: a fleet is limited by its oldest member.
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +141,11 @@ def resolve_target(spelling: str, library: Callable[[], Library], *, as_of: date
 
 
 def newest_released_by(day: date) -> Release:
-    """Return the release with the newest StableHLO version as of ``day``."""
-    released = [release for release in known_releases() if release.date <= day]
+    """Return the release with the newest StableHLO version as of ``day``; plugins, which are ahead, do not count."""
+    known = [release for release in known_releases() if not release.is_plugin]
+    released = [release for release in known if release.date <= day]
     if not released:
-        first = min(known_releases(), key=lambda release: release.date)
+        first = min(known, key=lambda release: release.date)
         raise UnknownTargetError(f"no release is known by {day}: the first is {first} of {first.date}")
     newest = max(release.stablehlo for release in released)
     # Of several releases with this version, the first, which introduced it.
@@ -151,7 +154,8 @@ def newest_released_by(day: date) -> Release:
 
 _WINDOW: Final = re.compile(r"([0-9]+)([dwy])")
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_RELEASE: Final = re.compile(r"([A-Za-z][\w.-]*)==([\w.+!-]+)", re.ASCII)
+#: Of a plugin, a device that it compiles for may follow, which does not change what it reads.
+_RELEASE: Final = re.compile(r"([A-Za-z][\w.-]*)==([\w.+!-]+)(?:@[\w:]+)?", re.ASCII)
 _VERSION: Final = re.compile(r"[-+v]?[0-9][0-9.]*")
 
 
@@ -181,11 +185,14 @@ def _resolve_one(spelling: str, library: Callable[[], Library], today: date) -> 
         return _newest(spelling, day)
     if release := _RELEASE.fullmatch(spelling):
         return _release(release)
+    if spelling.startswith(PLUGIN):
+        return Target(spelling, plugin_version(spelling.removeprefix(PLUGIN)), "the version that this plugin reads")
     if _VERSION.fullmatch(spelling):
         return Target(spelling, Version(spelling), "as requested", exact=True)
     raise UnknownTargetError(
         f"{spelling!r} is not a target: expected a version (1.9.0), current, minimum, WEEK_4, WEEK_12, MAX, NONE, "
-        "a window (90d, 4w, 2y), a date (2025-06-01), a release (jaxlib==0.4.31) or a comma list of these"
+        "a window (90d, 4w, 2y), a date (2025-06-01), a release (jaxlib==0.4.31), a plugin (plugin:PATH) or a comma "
+        "list of these"
     )
 
 

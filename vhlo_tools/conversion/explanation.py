@@ -39,14 +39,17 @@ def explain_downgrade(
     program: Program,
     target: Target,
     requirements: Requirements,
-    failure: MLIRFailure,
+    failure: MLIRFailure | None,
     tried: ExpansionPolicy = NO_EXPANSIONS,
     refusals: Sequence[Refusal] = (),
 ) -> VhloToolsError:
-    """``requirements`` are from bytes at the current version; ``refusals`` are ops to which no expansion applied."""
+    """``requirements`` are from bytes at the current version; ``refusals`` are ops to which no expansion applied.
+
+    Without a ``failure``, the requirements have the reason.
+    """
     found = [finding for finding in requirements.findings(target.version, tried) if finding.level == "error"]
     findings = [_with_refusal(finding, refusals) for finding in found]
-    if all(finding.unknown for finding in findings):
+    if failure is not None and all(finding.unknown for finding in findings):
         # The library rejects a program that our rules allow: only its diagnostics are available.
         refused = [_refused_op(program, diagnostic) for diagnostic in failure.diagnostics[:1]]
         if requirements.is_newer_than_data:

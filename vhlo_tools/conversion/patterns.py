@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from vhlo_tools.artifact import STAND_IN, stands_for
 from vhlo_tools.bindings import (
     MLIRFailure,
     ModuleOp,
@@ -52,6 +53,13 @@ _EFFECTS: Final = {
     *("func.call", "stablehlo.composite", "stablehlo.custom_call"),
     *("stablehlo.infeed", "stablehlo.outfeed", "stablehlo.recv", "stablehlo.send"),
 }
+
+
+def name_of(op: Operation) -> str:
+    """The name of an op; of a stand-in, that of the op for which it stands."""
+    name = str(op.name)
+    stood = stands_for(str(op.attributes["call_target_name"].value)) if name == "stablehlo.custom_call" else None
+    return stood or name
 
 
 def patterns_of(builds: Mapping[str, Build], *, required: bool = False) -> tuple[Pattern, ...]:
@@ -106,7 +114,7 @@ class _Driver:
         self._replaced: list[_Replaced] = []
 
     def visit(self, op: Operation) -> None:
-        pattern = self._patterns.get(str(op.name))
+        pattern = self._patterns.get(name_of(op))
         if pattern is None:
             return
         rewriter = Rewriter(self._provider, op, self._converted)
@@ -135,7 +143,7 @@ class _Driver:
         location, parent = source_of(op.location), op.operation.parent
         replaced = _Replaced(
             op,
-            str(op.name),
+            name_of(op),
             location,
             parent,
             rewriter.made,
@@ -191,8 +199,9 @@ def lost(names: Sequence[str]) -> str:
 
 
 def discardable(op: Operation) -> dict[str, Any]:
-    """Attributes of other dialects or tools, such as ``mhlo.sharding``."""
-    return {name: attribute for name, attribute in named_attributes(op.attributes) if "." in name}
+    """Attributes of other dialects or tools, such as ``mhlo.sharding``, but for those of stand-ins."""
+    held = named_attributes(op.attributes)
+    return {name: attribute for name, attribute in held if "." in name and not name.startswith(STAND_IN)}
 
 
 def _propagate_discardable_attributes(rewriter: Rewriter, values: Sequence[Any]) -> list[str]:

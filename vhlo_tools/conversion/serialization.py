@@ -10,7 +10,7 @@ from functools import partial
 from traceback import clear_frames
 from typing import TYPE_CHECKING, Literal
 
-from vhlo_tools.artifact import Artifact, other_dialects, with_plain_locations
+from vhlo_tools.artifact import Artifact, hide_newer_ops, other_dialects, show_newer_ops, with_plain_locations
 from vhlo_tools.bindings import Context, MLIRFailure, Module, ModuleOp, Provider, XlaFailure, get_provider
 from vhlo_tools.bytecode import decode_container
 from vhlo_tools.compat import (
@@ -18,6 +18,7 @@ from vhlo_tools.compat import (
     AllowRelaxed,
     Expand,
     ExpansionPolicy,
+    Library,
     Target,
     expansion_policy,
     nesting_findings,
@@ -321,18 +322,38 @@ class LibraryRetargeting:
                 with suppress(MalformedArtifactError, UnknownTargetError):  # of a library older than the artifact
                     return self.by_library(artifact)
             return retargeted
-        try:
+        if artifact.version.minor_release <= library.current.minor_release:
             return self.by_library(artifact)
-        except (MalformedArtifactError, UnknownTargetError) as error:
-            if artifact.version.minor_release <= library.current.minor_release:
-                raise
-            found = artifact.requirements().findings(version, expansion_policy(**self.expansions))
+        return self._by_stand_ins(artifact, target, library, refusal)
+
+    def _by_stand_ins(self, artifact: Artifact, target: Target, library: Library, refusal: DowngradeError) -> Artifact:
+        """Let the library, which is older than the artifact, read all but the ops that it does not know."""
+        policy = expansion_policy(**self.expansions)
+        file = artifact.copy_of_file()
+        hide_newer_ops(file, artifact.version, library.current)
+        try:
+            hidden = artifact.edited(file).retargeted(library.current)
+        except DowngradeError as error:
+            found = artifact.requirements().findings(target.version, policy)
             reason = (
                 f"it cannot be expanded by {library.name}, of StableHLO {library.current}, which is older than the "
                 f"artifact: install a release with {artifact.version.minor_release} or later"
             )
             errors = [replace(each, message=f"{each.message}; {reason}") for each in found if each.level == "error"]
             raise DowngradeError(refusal.summary, errors) from error
+        loaded = load_program(hidden, provider=self.provider, trusted=self.trusted)
+        expanded = expand_module(loaded.provider, loaded.load(), target.version, policy, artifact.name)
+        known = min(target.version, library.current)
+        moved = serialize_program(
+            replace(loaded, load=partial(_expanded, loaded, target.version, policy)),
+            Target(str(known), known, "what the library writes"),
+            allow_other_dialects=bool(loaded.other_dialects),
+            **self.expansions,
+        ).retargeted(target.version)
+        file = moved.copy_of_file()
+        if show_newer_ops(file, target.version):
+            raise explain_downgrade(loaded, target, artifact.requirements(), None, policy, expanded.refusals)
+        return moved.edited(file).with_findings([*expanded.notes, *moved.findings])
 
     def _has_expandable(self, artifact: Artifact) -> bool:
         """Whether readers of its version reject something that may be expanded."""

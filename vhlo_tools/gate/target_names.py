@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import date
 
 from vhlo_tools import api
-from vhlo_tools.compat import Library, Target, resolve_target as resolve
+from vhlo_tools.compat import PLUGIN, Library, Target, resolve_target as resolve
 from vhlo_tools.errors import InvalidVersionError, UnknownTargetError
 from vhlo_tools.spec import minimum_version, newest_version
 
@@ -25,7 +25,9 @@ def resolve_named(spelling: str, names: Names, *, as_of: date | None = None, pro
 
 
 def check_target(spelling: str, names: Names, as_of: date | None) -> str | None:
-    """Return the error in a target, if any; needs no bindings."""
+    """Return the error in a target of a file, if any; needs no bindings."""
+    if any(each.strip().startswith(PLUGIN) for each in spelling.split(",")):
+        return f"{spelling!r} names a plugin, which is code that no file may run: give it with --target"
     try:
         resolve(_without_names(spelling, names), _no_library, as_of=as_of)
     except (UnknownTargetError, InvalidVersionError) as error:

@@ -20,6 +20,7 @@ from packaging.version import Version
 from vhlo_tools.errors import MissingExtraError, ReleaseEnvironmentError, installing
 from vhlo_tools.files import cache_folder
 from vhlo_tools.records import dataclass
+from vhlo_tools.spec import DeviceKind, topology_of
 
 # Packages whose releases read or write artifacts, and the needs of an environment of each
 
@@ -32,6 +33,14 @@ class Package:
     installed: str = ""  # the package to install in its place, of the same version: a build for machines without GPU
     companions: tuple[str, ...] = ()  # requirements of this project beside it; ``{version}`` is its version
     not_needed: tuple[str, ...] = ()  # large requirements that nothing here touches
+    library: str = ""  # of a plugin of PJRT, its file among the installed packages
+    devices: DeviceKind | None = None  # what that compiles for
+
+
+def _plugin(distribution: str, library: str, devices: DeviceKind) -> Package:
+    place = f"importlib.metadata.distribution('{distribution}').locate_file('{library}')"
+    check = f"import ctypes, importlib.metadata; ctypes.CDLL(str({place})).GetPjrtApi"
+    return Package(check, "serve_pjrt.py", writes=False, library=library, devices=devices)
 
 
 _TENSORFLOW = "from tensorflow.compiler.mlir.stablehlo import stablehlo"
@@ -63,6 +72,11 @@ PACKAGES: Final[Mapping[str, Package]] = MappingProxyType(
             writes=False,
             companions=("iree-base-runtime=={version}", "ml_dtypes"),
         ),
+        "libtpu": _plugin("libtpu", "libtpu/libtpu.so", "tpu"),
+        **{
+            f"jax-{cuda}-pjrt": _plugin(f"jax-{cuda}-pjrt", f"jax_plugins/xla_{cuda}/xla_cuda_plugin.so", "gpu")
+            for cuda in ("cuda12", "cuda13")
+        },
     }
 )
 
@@ -176,18 +190,25 @@ _FIRST_JAXLIB_FOR_NUMPY_2: Final = Version("0.4.26")
 class PackageRelease:
     package: str  # in canonical form, such as ``torch-mlir``
     version: Version
+    device: str = ""  # what a plugin compiles for, such as ``v5e:2x2``; one of its own choice by default
 
     @classmethod
     def parse(cls, text: str) -> PackageRelease:
-        """Parse a requirement of exactly one release, such as ``jaxlib==0.4.31``."""
+        """Parse a requirement of exactly one release, such as ``jaxlib==0.4.31``, of a plugin also ``...@v5e:2x2``."""
+        release, at, device = text.partition("@")
         try:
-            requirement = Requirement(text)
+            requirement = Requirement(release)
             (specifier,) = requirement.specifier
             if specifier.operator != "==" or requirement.extras or requirement.marker or requirement.url:
                 raise ValueError
-            return cls(canonicalize_name(requirement.name), Version(specifier.version))
+            parsed = cls(canonicalize_name(requirement.name), Version(specifier.version), device)
         except (InvalidRequirement, ValueError):
             raise ReleaseEnvironmentError(f"{text!r} is not a release such as 'jaxlib==0.4.31'") from None
+        if at and parsed.kind.devices is None:
+            raise ReleaseEnvironmentError(f"{release} compiles for no device, and {text!r} names one: leave it out")
+        if at:
+            topology_of(parsed.kind.devices, device)
+        return parsed
 
     @classmethod
     def of_reader(cls, text: str) -> PackageRelease:
@@ -199,7 +220,7 @@ class PackageRelease:
         return release
 
     def __str__(self) -> str:
-        return f"{self.package}=={self.version}"
+        return f"{self.package}=={self.version}{f'@{self.device}' if self.device else ''}"
 
     @property
     def kind(self) -> Package:

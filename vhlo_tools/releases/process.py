@@ -17,15 +17,18 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from math import prod
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Final, Literal, Self
 
+from vhlo_tools.artifact import Artifact, devices_of, without_entry
 from vhlo_tools.documents import read_json
 from vhlo_tools.errors import ReleaseEnvironmentError
 from vhlo_tools.printable import printable
 from vhlo_tools.records import dataclass
 from vhlo_tools.releases.environments import PackageRelease, Say, clean_environment, environment, silent
+from vhlo_tools.spec import DeviceKind, Topology, topology_of
 
 #: What a release failed at; ``crash`` and ``timeout`` end its process.
 Step = Literal["read", "parse", "write", "compile", "run", "crash", "timeout"]
@@ -45,6 +48,9 @@ _PRINTED: Final = 1 << 20
 _LONGEST_WAIT: Final = 3600.0
 
 _INSIDE: Final = Path(__file__).parent / "inside"
+
+#: What plugins compile for where no device is named.
+_DEVICES: Final[Mapping[DeviceKind, str]] = {"tpu": "v5e", "gpu": "h100"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +97,27 @@ class ReleaseProcess:
 
     def read(self, artifact: bytes, *, text: bool = False) -> Answer:
         """The value is the program as text, if requested and the release can give it."""
-        return self.ask("read", artifact, text=text)
+        kind = self.release.kind.devices
+        if kind is None:
+            return self.ask("read", artifact, text=text)
+        if self.release.device:
+            return self.compile(artifact)
+        # Plugins read what they compile. Without a function to enter, they stop once they have read it.
+        answer = self.ask("read", without_entry(artifact), **_described(topology_of(kind, _DEVICES[kind])))
+        if answer.failed == "compile":
+            raise ReleaseEnvironmentError(f"{self.release} reads nothing on this machine: {answer.words}")
+        return answer
+
+    def compile(self, artifact: bytes, *, optimized: bool = False) -> Answer:
+        """Compile for the device of a plugin's release, or for as many as the program says it is for.
+
+        The value has bytes of memory and costs, as far as the plugin gives them; the part is the optimized HLO.
+        """
+        kind = self.release.kind.devices
+        assert kind is not None
+        devices = devices_of(Artifact(artifact).file)
+        place = topology_of(kind, self.release.device or _DEVICES[kind], prod(devices))
+        return self.ask("compile", artifact, **_described(place), devices=devices, optimized=optimized)
 
     def write(self, programs: Sequence[bytes], target: str, kind: Literal["text", "artifact"]) -> Answer:
         """Write the first of the spellings ``programs`` that the release reads; the artifact is the one part."""
@@ -189,7 +215,7 @@ class ReleaseProcess:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
         script = _INSIDE / self.release.kind.server
         self._child = subprocess.Popen(
-            [self._python, "-I", "-B", script, str(self._memory)],
+            [self._python, "-I", "-B", script, str(self._memory), self.release.kind.library],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -249,6 +275,10 @@ class ReleaseProcess:
         handle = self._errors.fileno()
         start = max(0, os.fstat(handle).st_size - _PRINTED)
         return os.pread(handle, _PRINTED, start).decode(errors="replace").splitlines()
+
+
+def _described(topology: Topology) -> dict[str, Any]:
+    return {"topology": topology.name, "options": dict(topology.options)}
 
 
 #: Lines of standard error that say why a process ended.

@@ -6,6 +6,7 @@ from vhlo_tools.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from vhlo_tools.spec.data import files_in, read_entries
+    from vhlo_tools.spec.devices import DeviceKind, Topology, topology_of
     from vhlo_tools.spec.encodings import (
         CodesBeside,
         DialectBeside,

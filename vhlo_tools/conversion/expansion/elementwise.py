@@ -1,13 +1,14 @@
-"""Features of elementwise ops: accuracies of results, the op tan, and the comparison WEAKORDER."""
+"""Features of elementwise ops: accuracies of results, the ops exp2, fma, log2, tan, and the comparison WEAKORDER."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from vhlo_tools.artifact import STAND_IN
 from vhlo_tools.conversion.patterns import Build
 from vhlo_tools.conversion.rewriter import MatchFailure, Rewriter
-from vhlo_tools.conversion.tensor import Tensor, tensors
+from vhlo_tools.conversion.tensor import Tensor, select, tensors
 
 # The attribute ``result_accuracy`` of elementary functions other than exponential, introduced in 1.10.0
 #
@@ -35,7 +36,8 @@ _OPS: Final = (
 def asked_accuracy(rewriter: Rewriter) -> str | None:
     """``None`` if the op asks for none, as by ``DEFAULT``."""
     attributes = rewriter.op.attributes
-    text = str(attributes["result_accuracy"]) if "result_accuracy" in attributes else ""
+    held = (name for name in ("result_accuracy", f"{STAND_IN}result_accuracy") if name in attributes)
+    text = next((str(attributes[name]) for name in held), "")
     return text if "<HIGHEST>" in text or "<TOLERANCE>" in text else None
 
 
@@ -146,3 +148,194 @@ def _compare(rewriter: Rewriter) -> Sequence[Any] | None:
 
 
 WEAK_ORDER_EXACT: Final[Mapping[str, Build]] = {"stablehlo.compare": _compare}
+
+
+# The ops exp2 and log2, introduced in 1.23.0
+#
+# With ``n`` the integer nearest to x, ``exp2 x = exp((x - n) ln 2) 2 ** n``: the difference is exact and at most 1/2,
+# so that the rounding of the product and of the constant are at most 1/2 ulp of the result each, beside the error of
+# exp. The power is exact, as two factors whose exponents are halves of ``n``, so that neither overflows before the
+# result does; a result below the normal numbers is rounded once more.
+#
+# With ``x = m 2 ** k`` and m between the roots of 1/2 and 2, ``log2 x = k + log(m) / ln 2``. Near 1, where the
+# logarithm is near zero, k is zero; otherwise the sum is at least 1/2, and powers of two are exact. Numbers below the
+# normal ones are scaled first. What is not positive, infinite or no number has the logarithm of any base.
+#
+# Types narrower than f32 are computed in f32 and rounded once. The relaxed expansion drops an accuracy that was asked
+# for, and computes exp2 of complex numbers as ``exp(z ln 2)``, whose argument is rounded: the error is the part of z
+# times an ulp. Both parts of a complex logarithm are divided by ln 2.
+#
+# Source: no public text of the specification has the ops yet. Their operands and types are what libtpu 0.0.52 accepts;
+# openxla/stablehlo#3007 proposes them with the meaning of IEEE 754.
+
+_LN2: Final = 0.6931471805599453
+#: Of f32 and f64: the bits of the mantissa, and the bias of exponents.
+_FORMATS: Final = {32: (23, 127), 64: (52, 1023)}
+
+
+def _unary(real: Callable[[Tensor], Tensor], of_complex: Callable[[Tensor], Tensor] | None, *, relaxed: bool) -> Build:
+    def build(rewriter: Rewriter) -> Sequence[Any]:
+        if not relaxed and (asked := asked_accuracy(rewriter)):
+            raise MatchFailure(f"it asks for {asked}, which is not known of what would replace it")
+        (value,) = tensors(rewriter)
+        if rewriter.is_complex(value.type):
+            if of_complex is None:
+                raise MatchFailure("of complex numbers it is less accurate")
+            return [of_complex(value).value]
+        if not rewriter.is_float(value.type):
+            raise MatchFailure(f"a value of type {value.type}")
+        wide = value.convert(rewriter.type("f32")) if value.element.width < 32 else value
+        return [real(wide).convert(value.element).value]
+
+    return build
+
+
+def _format(value: Tensor) -> tuple[int, int, Any]:
+    """The bits of the mantissa, the bias of exponents, and the integers of the same width."""
+    width = value.element.width
+    return *_FORMATS[width], value.rewriter.integer(width)
+
+
+def _exp2(value: Tensor) -> Tensor:
+    mantissa, bias, integers = _format(value)
+    # Beyond these numbers, the result is zero or infinite.
+    within = value.apply("maximum", -(bias + mantissa + 3)).apply("minimum", bias + 2)
+    nearest = within.apply("round_nearest_even")
+    whole = nearest.convert(integers)
+    half = whole.apply("shift_right_arithmetic", 1)
+    found = ((within - nearest) * _LN2).apply("exponential")
+    for exponent in (half, whole - half):
+        found = found * ((exponent + bias) << mantissa).bits(value.element)
+    return found
+
+
+def _exp2_of_complex(value: Tensor) -> Tensor:
+    return _parts(value, lambda part: part * _LN2).apply("exponential")
+
+
+def _log2(value: Tensor) -> Tensor:
+    mantissa, bias, integers = _format(value)
+    is_small = value.compare("LT", 2.0 ** (1 - bias))
+    scaled = select(is_small, value * 2.0 ** (mantissa + 1), value)
+    # The root of 1/2, as bits: what is subtracted from them borrows from the exponent where the mantissa is below.
+    bits, root = scaled.bits(integers), round(2**mantissa * (2**0.5 - 1)) + ((bias - 1) << mantissa)
+    exponent = (bits - root).apply("shift_right_arithmetic", mantissa)
+    fraction = (bits - (exponent << mantissa)).bits(value.element)
+    power = exponent.convert(value.element) - is_small.convert(value.element) * (mantissa + 1)
+    whole = power + fraction.apply("log") * (1 / _LN2)
+    is_usual = value.compare("GT", 0) & value.compare("LT", float("inf"))
+    return select(is_usual, whole, value.apply("log"))
+
+
+def _log2_of_complex(value: Tensor) -> Tensor:
+    return _parts(value.apply("log"), lambda part: part * (1 / _LN2))
+
+
+def _parts(value: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
+    rewriter, parts = value.rewriter, [change(value.part(name)).value for name in ("real", "imag")]
+    return Tensor(rewriter, rewriter.make("stablehlo.complex", parts, value.type))
+
+
+EXP2_EXACT: Final[Mapping[str, Build]] = {"stablehlo.exp2": _unary(_exp2, None, relaxed=False)}
+EXP2_RELAXED: Final[Mapping[str, Build]] = {"stablehlo.exp2": _unary(_exp2, _exp2_of_complex, relaxed=True)}
+LOG2_EXACT: Final[Mapping[str, Build]] = {"stablehlo.log2": _unary(_log2, _log2_of_complex, relaxed=False)}
+LOG2_RELAXED: Final[Mapping[str, Build]] = {"stablehlo.log2": _unary(_log2, _log2_of_complex, relaxed=True)}
+
+
+# The op fma, introduced in 1.24.0: a * b + c, rounded once, in integers
+#
+# Computed in f64 and rounded, a sum of f32 is rounded twice, and some become another number; and compilers of TPUs do
+# not take the bits of f64. In integers of 64 bits, the product of two mantissas is exact. Product and addend are
+# shifted so that their first bits are in the same place, twelve bits of zeros behind the product; the smaller is
+# shifted to its exponent, where a last bit stands for all that is lost. Where more than one first bit cancels, nothing
+# was lost. The sum is shifted to the place of a mantissa, farther where it is below the normal numbers, and rounded to
+# nearest.
+#
+# Types narrower than f32 are exact in f32. Their sum is rounded to f32 so that the last bit of what is inexact is set
+# (round to odd), which then becomes the same number as if rounded once, because f32 has two more bits than they have.
+#
+# A product of zero, and what is no finite number, need no rounding. In f64, there are no integers that are wide enough:
+# the relaxed expansion rounds the product.
+#
+# Source: for the narrow types, Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms
+# using rounding to odd", 2008. The operands and types of the op are what libtpu 0.0.52 accepts: all of one float type.
+
+#: The place of the first bit of the product and the addend, and that of their sum.
+_FIRST: Final = 59
+_SUM: Final = 60
+_OF_ZERO: Final = -10_000
+
+
+def _fma(rewriter: Rewriter) -> Sequence[Any]:
+    element = rewriter.result_type().element_type
+    if element.width > 32:
+        raise MatchFailure("no integers are wide enough for the product of two numbers of f64")
+    a, b, c = (each.convert(rewriter.type("f32")) for each in tensors(rewriter))
+    return [_fused(a, b, c, to_odd=element.width < 32).convert(element).value]
+
+
+def _fused(a: Tensor, b: Tensor, c: Tensor, *, to_odd: bool) -> Tensor:
+    mantissa, bias = _FORMATS[32]
+    long, short, infinite = (a.rewriter.integer(64), a.rewriter.integer(32), 255 << mantissa)
+    parts = [each.bits(short).convert(long) for each in (a, b, c)]
+    exponents = [bits >> mantissa & 255 for bits in parts]
+    units = [each.apply("maximum", 1) for each in exponents]
+    wholes = [
+        (bits & (1 << mantissa) - 1) + (each.apply("minimum", 1) << mantissa)
+        for bits, each in zip(parts, exponents, strict=True)
+    ]
+    signs = [bits.compare("LT", 0) for bits in (parts[0] ^ parts[1], parts[2])]
+    product = wholes[0] * wholes[1]
+    # Numbers are ``whole * 2 ** (exponent - bias - mantissa)``.
+    terms = [
+        _shifted(product, units[0] + units[1] - (bias + mantissa), _FIRST),
+        _shifted(wholes[2], units[2], _FIRST),
+    ]
+    greater = terms[0][1].apply("maximum", terms[1][1])
+    total: Tensor | None = None
+    for (whole, exponent), sign in zip(terms, signs, strict=True):
+        kept = _kept(whole, greater - exponent)
+        signed = select(sign, kept.apply("negate"), kept)
+        total = signed if total is None else total + signed
+    assert total is not None
+    whole, exponent = _shifted(total.apply("abs"), greater, _SUM)
+    exponent = exponent + (_SUM - mantissa)
+    dropped = (exponent.apply("negate") + 1).apply("maximum", 0) + (_SUM - mantissa)
+    bits = (exponent.apply("maximum", 1) - 1) << mantissa
+    if to_odd:
+        bits = (bits + _kept(whole, dropped)).apply("minimum", infinite - 1)
+    else:
+        dropped = dropped.apply("minimum", _SUM + 2)
+        kept = whole >> dropped
+        lost = (whole - (kept << dropped)) << 1
+        unit = (kept - (kept - 1)) << dropped
+        up = lost.compare("GT", unit) | (lost.compare("EQ", unit) & (kept & 1).compare("EQ", 1))
+        bits = (bits + kept + up.convert(long)).apply("minimum", infinite)
+    bits = select(total.compare("EQ", 0), 0, select(total.compare("LT", 0), bits - (1 << 31), bits))
+    is_finite = [each.compare("LT", 255) for each in exponents]
+    are_factors_finite = is_finite[0] & is_finite[1]
+    plain = select(are_factors_finite & is_finite[2].apply("not"), c, a * b + c)
+    is_usual = are_factors_finite & is_finite[2] & product.compare("GT", 0)
+    return select(is_usual, bits.convert(short).bits(a.element), plain)
+
+
+def _shifted(whole: Tensor, exponent: Tensor, first: int) -> tuple[Tensor, Tensor]:
+    """Shift the first bit to a place; zero has an exponent below all others."""
+    by = whole.apply("count_leading_zeros") - (63 - first)
+    return whole << by, select(whole.compare("EQ", 0), _OF_ZERO, exponent - by)
+
+
+def _kept(whole: Tensor, by: Tensor) -> Tensor:
+    """Shift to the right; the last bit is set if one is lost."""
+    within = by.apply("minimum", 63)
+    kept = whole >> within
+    return kept | (kept << within).compare("NE", whole).convert(whole.element)
+
+
+def _rounded_twice(rewriter: Rewriter) -> Sequence[Any]:
+    a, b, c = tensors(rewriter)
+    return [(a * b + c).value]
+
+
+FMA_EXACT: Final[Mapping[str, Build]] = {"stablehlo.fma": _fma}
+FMA_RELAXED: Final[Mapping[str, Build]] = {"stablehlo.fma": _rounded_twice}

@@ -9,7 +9,7 @@ from typing import Any
 
 from vhlo_tools.bindings import MLIRFailure, ModuleOp, Operation, Provider, source_of
 from vhlo_tools.compat import ExpansionPolicy
-from vhlo_tools.conversion.patterns import Build, Refuse, apply_patterns, patterns_of
+from vhlo_tools.conversion.patterns import Build, Refuse, apply_patterns, name_of, patterns_of
 from vhlo_tools.conversion.rewriter import Notes, values_of
 from vhlo_tools.errors import DowngradeError
 from vhlo_tools.findings import Finding, SourceLocation
@@ -67,7 +67,7 @@ def expand_module(
 
     @cache
     def names() -> frozenset[str]:
-        return frozenset(str(op.name) for op in provider.walk(module))
+        return frozenset(name_of(op) for op in provider.walk(module))
 
     @cache
     def types() -> frozenset[Any]:

@@ -1,0 +1,95 @@
+"""Plugins of PJRT as targets: what a plugin says that it reads, asked in a child process.
+
+A plugin is code. It is run only where a user names it, by ``plugin:PATH``, or ``plugin:NAME`` if it is installed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from vhlo_tools.errors import UnknownTargetError
+from vhlo_tools.printable import printable
+from vhlo_tools.version import Version
+
+PLUGIN: Final = "plugin:"
+_SECONDS: Final = 120.0
+#: What asks it, by ctypes alone.
+_ASKING: Final = Path(__file__).parents[1] / "releases" / "inside" / "pjrt.py"
+_ENTRY_POINTS: Final = "jax_plugins"
+#: The function that makes a library a plugin.
+_FUNCTION: Final = b"GetPjrtApi"
+_LARGEST: Final = 1 << 32
+
+
+@cache
+def plugin_version(named: str) -> Version:
+    """Return the StableHLO version that a plugin reads, by the path of its library or the name of its package.
+
+    Raises:
+        UnknownTargetError: If there is none, or it does not say.
+    """
+    library = _library(named)
+    command = [sys.executable, "-I", "-B", str(_ASKING), str(library)]
+    try:
+        done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        raise UnknownTargetError(f"{library}: the plugin does not answer within {_SECONDS:g} s") from None
+    said = done.stdout.decode(errors="replace").strip().rpartition("\n")[2]
+    if done.returncode:
+        words = done.stderr.decode(errors="replace").strip().rpartition("\n")[2] or f"exit code {done.returncode}"
+        raise UnknownTargetError(f"{library}: it cannot be asked: {printable(words)[:300]}")
+    try:
+        found: Any = json.loads(said)["stablehlo_current_version"]
+        return Version(".".join(str(int(each)) for each in found))
+    except (ValueError, KeyError, TypeError):
+        raise UnknownTargetError(
+            f"{library}: the plugin does not say its StableHLO version: give the version itself"
+        ) from None
+
+
+def _library(named: str) -> Path:
+    if os.sep in named or Path(named).is_file():
+        if not Path(named).is_file():
+            raise UnknownTargetError(f"{named}: no such file: expected the library of a plugin")
+        return Path(named).absolute()
+    folders = dict(_installed())
+    if named not in folders:
+        others = f"; installed are {', '.join(sorted(folders))}" if folders else ""
+        raise UnknownTargetError(f"no plugin {named!r} is installed: expected its name, or the path of one{others}")
+    found = [each for each in sorted(folders[named].glob("*.so")) if _is_plugin(each)]
+    if len(found) != 1:
+        held = ", ".join(each.name for each in found) or "no library that is a plugin"
+        raise UnknownTargetError(f"{folders[named]} has {held}: name the library, as {PLUGIN}PATH")
+    return found[0]
+
+
+def _installed() -> Iterator[tuple[str, Path]]:
+    """Yield the names of installed plugins, and the folders of their packages; nothing of them is imported."""
+    from importlib.metadata import entry_points
+    from importlib.util import find_spec
+
+    names = {each.name: each.value.partition(":")[0] for each in entry_points(group=_ENTRY_POINTS)}
+    for name, module in {"libtpu": "libtpu", **names}.items():
+        try:
+            found = find_spec(module)
+        except (ImportError, ValueError):
+            continue
+        if found is not None and found.origin is not None:
+            yield name, Path(found.origin).parent
+
+
+def _is_plugin(library: Path) -> bool:
+    from mmap import ACCESS_READ, mmap
+
+    with library.open("rb") as file:
+        if not 0 < os.fstat(file.fileno()).st_size < _LARGEST:
+            return False
+        with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+            return data.find(_FUNCTION) >= 0
