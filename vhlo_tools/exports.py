@@ -53,7 +53,7 @@ EXPORTS: Final = {
         "vhlo_tools.artifact.restoration": "restore",
         "vhlo_tools.artifact.retargeting": "retarget_file with_plain_locations",
         "vhlo_tools.artifact.signing": "CertificateSigner KeySigner Verifier sign verify_signature",
-        "vhlo_tools.artifact.stand_ins": "STAND_IN hide_newer_ops show_newer_ops stands_for",
+        "vhlo_tools.artifact.stand_ins": "STAND_IN hide_newer_ops op_of show_newer_ops",
     },
     "vhlo_tools.bindings": {
         "vhlo_tools.bindings.attributes": "argument_number class_of elements_of leaves location_kind named_attributes names_without_class relocate_arguments result_number",

@@ -27,12 +27,9 @@ SAXPY = EXAMPLES / "saxpy.mlir"
 
 
 def library(release: str) -> Path:
-    (found,) = Path(python_of(release)).parents[1].glob(f"lib/python*/site-packages/{_kind(release).library}")
+    file = PackageRelease.parse(release).kind.library
+    (found,) = Path(python_of(release)).parents[1].glob(f"lib/python*/site-packages/{file}")
     return found
-
-
-def _kind(release: str) -> object:
-    return PackageRelease.parse(release).kind
 
 
 @pytest.mark.releases

@@ -72,7 +72,7 @@ class Case:
         # Text of ops that no library knows has what stands for them.
         is_newer = f"@{STAND_IN}" in self.program
         write: Any = vt.retarget if is_newer else vt.serialize
-        artifact = write(newer(self.program) if is_newer else self.program, self.written, **options)
+        artifact: vt.Artifact = write(newer(self.program) if is_newer else self.program, self.written, **options)
         assert self.feature.id in {each.feature for each in artifact.findings}, "nothing was expanded"
         return artifact
 

@@ -42,6 +42,6 @@ if TYPE_CHECKING:
     from vhlo_tools.artifact.restoration import restore
     from vhlo_tools.artifact.retargeting import retarget_file, with_plain_locations
     from vhlo_tools.artifact.signing import CertificateSigner, KeySigner, Verifier, sign, verify_signature
-    from vhlo_tools.artifact.stand_ins import STAND_IN, hide_newer_ops, show_newer_ops, stands_for
+    from vhlo_tools.artifact.stand_ins import STAND_IN, hide_newer_ops, op_of, show_newer_ops
 else:
     __getattr__, __dir__ = lazy_exports(__name__)

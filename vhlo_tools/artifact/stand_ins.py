@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from vhlo_tools.bytecode import AttributeLayout, Attributes, File, Place, Tables, attributes_of, visit
+from vhlo_tools.bytecode import AttributeLayout, File, Place, Tables, attributes_of, visit
 from vhlo_tools.errors import InvalidProgramError
-from vhlo_tools.spec import OpVersion, Structure, find_op, find_op_version, property_slots
+from vhlo_tools.spec import Op, OpVersion, Structure, find_op, find_op_version, property_slots
 from vhlo_tools.version import Version
 
 #: Begins the names of the targets, and those of attributes.
@@ -62,7 +62,7 @@ def hide_newer_ops(file: File, version: Version, known: Version) -> None:
 
 def show_newer_ops(file: File, version: Version) -> set[str]:
     """Put the ops back in an artifact of ``version``; return the names of those that it does not have."""
-    calls = {at for at in range(len(file.dialects.ops)) if file.op_name(at).startswith(f"vhlo.{_CALL}_v")}
+    calls = {each for each in range(len(file.dialects.ops)) if file.op_name(each).startswith(f"vhlo.{_CALL}_v")}
     tables = Tables(file)
     layout = AttributeLayout(file, tables, in_properties=file.has_properties)
     names: dict[str, int] = {}
@@ -71,15 +71,21 @@ def show_newer_ops(file: File, version: Version) -> set[str]:
     def show(place: Place, _: list[int]) -> None:
         op = place.op
         target = file.text(attributes_of(file, op.head).get("call_target_name")) or ""
-        if not target.startswith(STAND_IN) or (held := find_op(target.removeprefix(STAND_IN))) is None:
+        held = op_of(target, len(op.operands), len(op.results))
+        if held is None:
+            return
+        _, discardable = layout.read(op, property_slots(file.op_name(op.name)))
+        names_of_attributes = held.versions[-1].attributes
+        inherent = {
+            name: discardable[key] for name in names_of_attributes if (key := f"{STAND_IN}{name}") in discardable
+        }
+        if len(inherent) < len(names_of_attributes):
             return
         if (shown := held.at(version)) is None:
             missing.add(held.name)
             return
         slots = property_slots(f"vhlo.{shown.name}")
-        _, discardable = layout.read(op, property_slots(file.op_name(op.name)))
-        inherent = {name: discardable[f"{STAND_IN}{name}"] for name in shown.attributes}
-        kept: Attributes = {name: at for name, at in discardable.items() if not name.startswith(STAND_IN)}
+        kept = {name: index for name, index in discardable.items() if not name.startswith(STAND_IN)}
         if shown.name not in names:
             names[shown.name] = len(file.dialects.ops)
             file.dialects.ops.append(replace(file.dialects.ops[op.name], name=tables.string(shown.name)))
@@ -91,17 +97,22 @@ def show_newer_ops(file: File, version: Version) -> set[str]:
     return missing
 
 
-def stands_for(target: str) -> str | None:
-    """Return the name of the op of StableHLO for which a custom call of ``target`` stands."""
-    return f"stablehlo.{target.removeprefix(STAND_IN)}" if target.startswith(STAND_IN) else None
+def op_of(target: str, operands: int, results: int) -> Op | None:
+    """Return the op for which a custom call of ``target`` stands; others may be called so, too."""
+    op = find_op(target.removeprefix(STAND_IN)) if target.startswith(STAND_IN) else None
+    newest = op.versions[-1] if op else None
+    if newest is None or (len(newest.operands), len(newest.results)) != (operands, results):
+        return None
+    return op
 
 
 def _newer(name: str, known: Version) -> OpVersion | None:
     dialect, _, short = name.partition(".")
     found = find_op_version(short) if dialect == "vhlo" else None
-    is_newer = found is not None and found.min > known.minor_release and found.number == 1
+    if found is None or found.number > 1 or found.min <= known.minor_release:
+        return None
     # Custom calls have no regions.
-    return found if is_newer and not found.regions else None
+    return None if found.regions else found
 
 
 def _at(name: str, version: Version) -> OpVersion:

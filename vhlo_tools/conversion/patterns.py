@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from vhlo_tools.artifact import STAND_IN, stands_for
+from vhlo_tools.artifact import STAND_IN, op_of
 from vhlo_tools.bindings import (
     MLIRFailure,
     ModuleOp,
@@ -58,8 +58,10 @@ _EFFECTS: Final = {
 def name_of(op: Operation) -> str:
     """The name of an op; of a stand-in, that of the op for which it stands."""
     name = str(op.name)
-    stood = stands_for(str(op.attributes["call_target_name"].value)) if name == "stablehlo.custom_call" else None
-    return stood or name
+    if name != "stablehlo.custom_call":
+        return name
+    stood = op_of(str(op.attributes["call_target_name"].value), len(op.operands), len(op.results))
+    return f"stablehlo.{stood.name}" if stood else name
 
 
 def patterns_of(builds: Mapping[str, Build], *, required: bool = False) -> tuple[Pattern, ...]:

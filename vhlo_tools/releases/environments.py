@@ -204,9 +204,9 @@ class PackageRelease:
             parsed = cls(canonicalize_name(requirement.name), Version(specifier.version), device)
         except (InvalidRequirement, ValueError):
             raise ReleaseEnvironmentError(f"{text!r} is not a release such as 'jaxlib==0.4.31'") from None
-        if at and parsed.kind.devices is None:
-            raise ReleaseEnvironmentError(f"{release} compiles for no device, and {text!r} names one: leave it out")
         if at:
+            if parsed.kind.devices is None:
+                raise ReleaseEnvironmentError(f"{release} compiles for no device, and {text!r} names one: leave it out")
             topology_of(parsed.kind.devices, device)
         return parsed
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from math import prod
 from types import MappingProxyType
@@ -96,8 +96,9 @@ def topology_of(kind: DeviceKind, device: str, devices: int = 1) -> Topology:
 
 
 @cache
-def _known(kind: DeviceKind) -> Mapping[str, Any]:
-    found = load_entries(f"{kind}s.toml", kind, _to_tpu if kind == "tpu" else _to_gpu)
+def _known(kind: DeviceKind) -> Mapping[str, _Tpu | _Gpu]:
+    to_device: Callable[[dict[str, Any]], _Tpu | _Gpu] = _to_tpu if kind == "tpu" else _to_gpu
+    found = load_entries(f"{kind}s.toml", kind, to_device)
     return {each.name: each for each in found}
 
 

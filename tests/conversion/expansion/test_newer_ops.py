@@ -41,9 +41,14 @@ def _numbers(element: str) -> Array:
     return np.concatenate([drawn, exponents, np.abs(exponents), near, np.array(special, dtype)])
 
 
+def _limits(element: str) -> Any:
+    finfo: Any = ml_dtypes.finfo
+    return finfo(TYPES[element])
+
+
 def _errors(found: Array, expected: Array, element: str) -> Array:
     """Return units in the last place; zero where it is the number nearest to the expected one."""
-    limits: Any = ml_dtypes.finfo(TYPES[element])
+    limits = _limits(element)
     with np.errstate(all="ignore"):
         size = np.maximum(np.abs(expected), np.longdouble(float(limits.smallest_normal)))
         unit = np.longdouble(2) ** (np.floor(np.log2(size)) - limits.nmant)
@@ -80,7 +85,7 @@ def test_powers_of_two_are_exact(element: str) -> None:
 
 def _rounded(exact: Fraction, element: str) -> float:
     """Round to the nearest number of a type, of two to the even one."""
-    limits: Any = ml_dtypes.finfo(TYPES[element])
+    limits = _limits(element)
     if not exact:
         return 0.0
     size, lowest = abs(exact), 1 - limits.nmant - limits.maxexp
@@ -202,3 +207,33 @@ def test_stand_ins_are_what_they_stand_for() -> None:
     file = shown.copy_of_file()
     assert show_newer_ops(file, artifact.version) == set()
     assert vt.diff(shown.edited(file), artifact) == []
+
+
+@pytest.mark.parametrize(
+    "called",
+    [
+        "exp2() : () -> tensor<4xf32>",
+        "fma(%a, %a) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>",
+        "of_nobody(%a) : (tensor<4xf32>) -> tensor<4xf32>",
+        "add_v1(%a) : (tensor<4xf32>) -> tensor<4xf32>",
+    ],
+)
+def test_calls_of_others_stay(called: str) -> None:
+    program = f"""func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {{
+      %0 = stablehlo.custom_call @vhlo_tools.{called}
+      %1 = {call("fma", ["%0", "%a", "%a"], "tensor<4xf32>")}
+      return %1 : tensor<4xf32> }}"""
+    name = called.partition("(")[0]
+    for target in ("1.22.0", "0.9.0"):
+        written = vt.retarget(newer(program), target, expand=True).text()
+        assert written.count("vhlo_tools.") == written.count(f'"vhlo_tools.{name}"') == 1
+
+
+@pytest.mark.parametrize("types", [("i32", "i32"), ("complex<f32>", "complex<f32>"), ("f32", "i32")])
+def test_values_that_no_op_takes_are_refused(types: tuple[str, str]) -> None:
+    one, other = (f"tensor<4x{each}>" for each in types)
+    artifact = newer(f"""func.func @main(%a: {one}, %b: {other}) -> {one} {{
+      %0 = stablehlo.custom_call @vhlo_tools.fma(%a, %b, %b) : ({one}, {other}, {other}) -> {one}
+      return %0 : {one} }}""")
+    with pytest.raises(vt.DowngradeError, match="it cannot be expanded: a value that is no tensor of floats"):
+        vt.retarget(artifact, "1.22.0", expand=True)

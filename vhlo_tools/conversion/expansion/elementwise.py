@@ -267,6 +267,8 @@ _OF_ZERO: Final = -10_000
 
 
 def _fma(rewriter: Rewriter) -> Sequence[Any]:
+    if not all(rewriter.is_tensor(each.type) and rewriter.is_float(each.type) for each in tensors(rewriter)):
+        raise MatchFailure("a value that is no tensor of floats")
     element = rewriter.result_type().element_type
     if element.width > 32:
         raise MatchFailure("no integers are wide enough for the product of two numbers of f64")

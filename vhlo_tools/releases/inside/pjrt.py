@@ -89,7 +89,7 @@ class Plugin:
         table = found.GetPjrtApi()
         size = _Size.from_address(table).value
         self._table = (_Pointer * ((size - _TABLE) // ctypes.sizeof(_Pointer))).from_address(table + _TABLE)
-        self.interface = tuple((ctypes.c_int * 2).from_address(table + 32))
+        self.interface: tuple[int, ...] = tuple((ctypes.c_int * 2).from_address(table + 32))
         self._call("Plugin_Initialize")
 
     def _call(self, function: str, *fields: tuple[str, Any, Any]) -> Any:
@@ -103,7 +103,7 @@ class Plugin:
             {"_fields_": [("size", _Size), ("extensions", _Pointer), *((name, type_) for name, type_, _ in fields)]},
         )
         given = kind(ctypes.sizeof(kind), None, *(value for _, _, value in fields))
-        error = ctypes.CFUNCTYPE(_Pointer, _Pointer)(self._table[place])(ctypes.addressof(given))
+        error = ctypes.CFUNCTYPE(_Pointer, _Pointer)(self._table[place] or 0)(ctypes.addressof(given))
         if error:
             raise PluginError(self._message(error))
         return given
@@ -117,11 +117,11 @@ class Plugin:
 
         said = Message(ctypes.sizeof(Message), None, error)
         void = ctypes.CFUNCTYPE(None, _Pointer)
-        void(self._table[_PLACES["Error_Message"]])(ctypes.addressof(said))
+        void(self._table[_PLACES["Error_Message"]] or 0)(ctypes.addressof(said))
         words = ctypes.string_at(said.text, said.text_size).decode(errors="replace")
         # The struct of an error's end is that of its message without the text.
         said.size = 24
-        void(self._table[_PLACES["Error_Destroy"]])(ctypes.addressof(said))
+        void(self._table[_PLACES["Error_Destroy"]] or 0)(ctypes.addressof(said))
         return words
 
     def attributes(self) -> dict[str, Any]:
