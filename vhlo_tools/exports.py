@@ -88,9 +88,9 @@ EXPORTS: Final = {
     "vhlo_tools.compat": {
         "vhlo_tools.compat.constraints": "Checked SILENT violation_text",
         "vhlo_tools.compat.nesting": "nesting_findings",
-        "vhlo_tools.compat.plugins": "PLUGIN plugin_version",
+        "vhlo_tools.compat.plugins": "plugin_version",
         "vhlo_tools.compat.requirements": "FeatureCount OpFeature Requirements Unknown",
-        "vhlo_tools.compat.targets": "AllowRelaxed Expand ExpansionPolicy Library NO_EXPANSIONS Target expansion_flag expansion_policy newest_released_by resolve_target",
+        "vhlo_tools.compat.targets": "AllowRelaxed Expand ExpansionPolicy Library NO_EXPANSIONS PLUGIN Target expansion_flag expansion_policy newest_released_by resolve_target",
         "vhlo_tools.compat.uses": "Structures",
     },
     "vhlo_tools.conversion": {

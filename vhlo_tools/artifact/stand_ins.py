@@ -74,7 +74,7 @@ def show_newer_ops(file: File, version: Version) -> set[str]:
         held = op_of(target, len(op.operands), len(op.results))
         if held is None:
             return
-        _, discardable = layout.read(op, property_slots(file.op_name(op.name)))
+        discardable = layout.read(op, property_slots(file.op_name(op.name)))[1]
         names_of_attributes = held.versions[-1].attributes
         inherent = {
             name: discardable[key] for name in names_of_attributes if (key := f"{STAND_IN}{name}") in discardable

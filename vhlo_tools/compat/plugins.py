@@ -18,7 +18,6 @@ from vhlo_tools.errors import UnknownTargetError
 from vhlo_tools.printable import printable
 from vhlo_tools.version import Version
 
-PLUGIN: Final = "plugin:"
 _SECONDS: Final = 120.0
 #: What asks it, by ctypes alone.
 _ASKING: Final = Path(__file__).parents[1] / "releases" / "inside" / "pjrt.py"
@@ -66,7 +65,7 @@ def _library(named: str) -> Path:
     found = [each for each in sorted(folders[named].glob("*.so")) if _is_plugin(each)]
     if len(found) != 1:
         held = ", ".join(each.name for each in found) or "no library that is a plugin"
-        raise UnknownTargetError(f"{folders[named]} has {held}: name the library, as {PLUGIN}PATH")
+        raise UnknownTargetError(f"{folders[named]} has {held}: name the library, as plugin:PATH")
     return found[0]
 
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
 
-from vhlo_tools.compat.plugins import PLUGIN, plugin_version
 from vhlo_tools.errors import UnknownReleaseWarning, UnknownTargetError
 from vhlo_tools.records import dataclass
 from vhlo_tools.spec import (
@@ -142,7 +141,7 @@ def resolve_target(spelling: str, library: Callable[[], Library], *, as_of: date
 
 def newest_released_by(day: date) -> Release:
     """Return the release with the newest StableHLO version as of ``day``; plugins, which are ahead, do not count."""
-    known = [release for release in known_releases() if not release.is_plugin]
+    known = [release for release in known_releases() if not _is_plugin(release.package)]
     released = [release for release in known if release.date <= day]
     if not released:
         first = min(known, key=lambda release: release.date)
@@ -152,10 +151,17 @@ def newest_released_by(day: date) -> Release:
     return min((each for each in released if each.stablehlo == newest), key=lambda release: release.date)
 
 
+def _is_plugin(package: str) -> bool:
+    """Whether a package is the compiler of an accelerator, a plugin of PJRT."""
+    return package == "libtpu" or package.endswith("-pjrt")
+
+
 _WINDOW: Final = re.compile(r"([0-9]+)([dwy])")
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 #: Of a plugin, a device that it compiles for may follow, which does not change what it reads.
 _RELEASE: Final = re.compile(r"([A-Za-z][\w.-]*)==([\w.+!-]+)(?:@[\w:]+)?", re.ASCII)
+#: Begins a target that is a plugin's file, or the name of one.
+PLUGIN: Final = "plugin:"
 _VERSION: Final = re.compile(r"[-+v]?[0-9][0-9.]*")
 
 
@@ -186,6 +192,9 @@ def _resolve_one(spelling: str, library: Callable[[], Library], today: date) -> 
     if release := _RELEASE.fullmatch(spelling):
         return _release(release)
     if spelling.startswith(PLUGIN):
+        # Imported here because few targets are plugins.
+        from vhlo_tools.compat.plugins import plugin_version
+
         return Target(spelling, plugin_version(spelling.removeprefix(PLUGIN)), "the version that this plugin reads")
     if _VERSION.fullmatch(spelling):
         return Target(spelling, Version(spelling), "as requested", exact=True)

@@ -104,11 +104,6 @@ class Release:
     def __str__(self) -> str:
         return f"{self.package}=={self.release}"
 
-    @property
-    def is_plugin(self) -> bool:
-        """Whether it is the compiler of an accelerator, a plugin of PJRT, which is released days before jaxlib."""
-        return self.package == "libtpu" or self.package.endswith("-pjrt")
-
 
 _VERSIONS = ("stablehlo", "minimum", "week_4", "week_12")
 _KINDS: dict[str, Kind] = dict.fromkeys(("package", "release", "python", *_VERSIONS), str)
