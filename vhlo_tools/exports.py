@@ -160,7 +160,7 @@ EXPORTS: Final = {
         "vhlo_tools.program.screening": "convert_hlo screen_artifact",
     },
     "vhlo_tools.releases": {
-        "vhlo_tools.releases.confirming": "Confirmation Evaluation MatrixProgram Prediction confirm_by evaluate predict_reading predict_writing refusals refuse_idle_releases specified_version",
+        "vhlo_tools.releases.confirming": "Confirmation Evaluation MatrixProgram Prediction confirm_by evaluate predict_reading predict_writing process_of refusals refuse_idle_releases specified_version",
         "vhlo_tools.releases.downloads": "Download download_of oldest_python released_on",
         "vhlo_tools.releases.environments": "PACKAGES Package PackageRelease Say clean_environment environment environments_folder find_interpreters made_environment run_uv silent",
         "vhlo_tools.releases.inside.arrays": "pack_arrays unpack_arrays",

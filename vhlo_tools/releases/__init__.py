@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         evaluate,
         predict_reading,
         predict_writing,
+        process_of,
         refusals,
         refuse_idle_releases,
         specified_version,
