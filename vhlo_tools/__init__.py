@@ -13,9 +13,12 @@ from vhlo_tools.lazy import lazy_exports
 if TYPE_CHECKING:
     from vhlo_tools.aliasing import Alias as Alias, AliasConfig as AliasConfig, Donor as Donor
     from vhlo_tools.api import (
+        Compilation as Compilation,
+        CompiledAlias as CompiledAlias,
         ExpandedProgram as ExpandedProgram,
         check as check,
         check_golden as check_golden,
+        compile_for as compile_for,
         confirm as confirm,
         constants as constants,
         deserialize as deserialize,

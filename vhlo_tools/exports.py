@@ -5,7 +5,7 @@ from typing import Final
 EXPORTS: Final = {
     "vhlo_tools": {
         "vhlo_tools.aliasing": "Alias AliasConfig Donor",
-        "vhlo_tools.api": "ExpandedProgram check check_golden confirm constants deserialize diff draw_graph draw_inputs expand externalize_constants extract_constants load_executable load_parallel_executable matrix migrate open_artifact plan_migration record_golden report require resolve_target restore_constants retarget run run_parallel serialize store_status strip verify verify_stores",
+        "vhlo_tools.api": "Compilation CompiledAlias ExpandedProgram check check_golden compile_for confirm constants deserialize diff draw_graph draw_inputs expand externalize_constants extract_constants load_executable load_parallel_executable matrix migrate open_artifact plan_migration record_golden report require resolve_target restore_constants retarget run run_parallel serialize store_status strip verify verify_stores",
         "vhlo_tools.artifact": "Artifact CertificateSigner Constant Difference Externalized Extracted KeySigner Manifest ManifestDifference Verifier sign verify_signature",
         "vhlo_tools.errors": "AliasError BufferDeletedError DowngradeError EngineCrashError EngineError EngineStartError EngineTimeoutError GoldenError InvalidInputError InvalidProgramError InvalidSpecificationError InvalidUrlError InvalidVersionError LayoutError MalformedArtifactError ManifestError MigrationError MissingExtraError ObjectChangedError ProviderError ReleaseEnvironmentError ResultsError RevisionError SettingsError SignatureError StoreError UnknownReleaseWarning UnknownTargetError UnsupportedFeatureError VerificationError VhloToolsError WorkerError",
         "vhlo_tools.execution": "Buffer CustomCall DonationWarning Executable Execution ParallelExecutable Probe ProbeSite ProbedValue RunReport read_probes",
@@ -25,6 +25,7 @@ EXPORTS: Final = {
     "vhlo_tools.api": {
         "vhlo_tools.api.aliases": "aliased_artifact with_aliases with_call_aliases",
         "vhlo_tools.api.checking": "Checked check prepare_check require",
+        "vhlo_tools.api.compiling": "Compilation CompiledAlias compile_for",
         "vhlo_tools.api.conversion": "Emit ExpandedProgram deserialize expand linted open_artifact program_of resolve_reachable resolve_target retarget serialize strip",
         "vhlo_tools.api.differences": "diff",
         "vhlo_tools.api.externalization": "LARGE LARGEST_SUM constants externalize_constants extract_constants restore_constants",

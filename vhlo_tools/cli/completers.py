@@ -188,7 +188,7 @@ def _revisions() -> list[Item]:
 
 
 _FILES: Final = (
-    "source other paths before after model inputs output report journal weights config picture manifest "
+    "hlo source other paths before after model inputs output report journal weights config picture manifest "
     "private_key public_key certificate certificate_chain signature_file tblgen baseline exclude against arguments "
     "reference"
 )
@@ -204,7 +204,7 @@ COMPLETERS: Final[Mapping[str, Completer]] = {
     **dict.fromkeys(("start", "end", "version"), _of(_versions)),
     **dict.fromkeys(("deny", "warn", "allow"), _of(_with_kinds)),
     **dict.fromkeys(("producers", "consumers", "confirm_with"), _listed(_released)),
-    "read_with": _released,
+    **dict.fromkeys(("read_with", "release"), _released),
     "explain": _of(_explained),
     "allow_relaxed": _listed(_of(_relaxed)),
     "feature": _of(_features),

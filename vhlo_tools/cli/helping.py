@@ -49,6 +49,7 @@ HELP: Final[Mapping[str, Help]] = {
     "alias set": Help("vhlo alias set keras_mlp.mlirbc --donor 0 -o donated.mlirbc"),
     "alias show": Help("vhlo alias show transformer_step.mlir"),
     "inspect": Help("vhlo inspect keras_mlp.mlirbc"),
+    "compile": Help("vhlo compile saxpy.mlir --for libtpu==0.0.52@v5e"),
     "report": Help(
         "vhlo report keras_mlp.mlirbc -o keras_mlp.html", "output output_format target function max_nodes as_of force"
     ),

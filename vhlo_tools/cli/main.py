@@ -48,6 +48,7 @@ _GROUPS = {
     "For maintainers of a dialect, an engine or a library": {
         "golden": "Record programs with their outputs, and replay them.",
         "matrix": "Let real releases write and read programs.",
+        "compile": "Compile a program for a TPU or GPU that need not be there.",
         "spec": "Show, compare, check and extend the specification of VHLO.",
     },
     "In place of upstream's tools": {
@@ -68,7 +69,7 @@ _COMPLETING = "_VHLO_COMPLETE"
 _REQUIRED = ("jaxlib", "ml_dtypes", "numpy")
 
 # The commands whose exit code is an answer.
-_ANSWERING = ("check", "diff", "golden", "manifest", "matrix", "migrate", "store", "verify")
+_ANSWERING = ("check", "compile", "diff", "golden", "manifest", "matrix", "migrate", "store", "verify")
 
 
 def import_command(name: str = "") -> click.Command | None:

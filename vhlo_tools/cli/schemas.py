@@ -696,6 +696,31 @@ class RunReport(Head):
     outputs: Annotated[list[Any], said("An object with `dtype`, `shape` and `data` for each; null for a token.")]
 
 
+class CompiledAlias(TypedDict):
+    """An alias or a donor that a program declares."""
+
+    parameter: Annotated[int, said("The number of the parameter.")]
+    parameter_index: Annotated[list[int], said("The index of the input in the parameter.")]
+    declared_output: Annotated[list[int] | None, said("The index of the output of an alias; null for a donor.")]
+    output: Annotated[list[int] | None, said("The index of the output that has the memory of the input.")]
+    kept: Annotated[bool, said("Whether an output has the memory of the input, of an alias its own.")]
+    reason: Annotated[str | None, said("Why it was not kept.")]
+
+
+class CompilationReport(Head):
+    """What the compiler of an accelerator made of a program."""
+
+    path: Annotated[str, said("The program.")]
+    ok: Annotated[bool, said("Whether all aliases and donors were kept.")]
+    release: Annotated[str, said("The release, with the device.")]
+    aliases: list[CompiledAlias]
+    memory: Annotated[
+        dict[str, int] | None, said("Bytes on each device, by what they are for; null if it is not said.")
+    ]
+    costs: Annotated[dict[str, float], said("`flops` and `bytes_accessed` of an execution, as far as they are said.")]
+    seconds: Annotated[float, said("How long it took.")]
+
+
 class GoldenRecord(TypedDict):
     name: str
     passed: bool
@@ -736,6 +761,7 @@ OUTPUTS: Final[Mapping[str, tuple[type, ...]]] = {
     "alias set": (WrittenAliasesReport, RefusedReport),
     "alias show": (AliasesReport,),
     "check": (CheckReport, StatisticsReport, FilesReport, SettingsReport, ExplanationReport),
+    "compile": (CompilationReport,),
     "constants externalize": (ExternalizedReport,),
     "constants extract": (ExtractedReport,),
     "constants list": (ConstantsReport,),
