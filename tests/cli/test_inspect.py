@@ -59,7 +59,8 @@ OUTLINES = {
     "keras_mlp.mlirbc": """\
   is       portable artifact of StableHLO 1.0.0 (bytecode version 6), 4,358 bytes
   read by  StableHLO 0.15.0 and newer (since jaxlib 0.4.21, tensorflow 2.16.1, torch-mlir 20261001, \
-iree-base-compiler 3.0.0); can be rewritten for 0.9.0 and newer
+iree-base-compiler 3.0.0, libtpu 0.0.1, jax-cuda12-pjrt 0.4.34, jax-cuda13-pjrt 0.7.2); \
+can be rewritten for 0.9.0 and newer
   takes    1 argument: tensor<2x6xf32>
   gives    1 result: tensor<2x3xf32>
   holds    189 ops in 3 functions: 50 constant, 33 multiply, 30 add, 24 broadcast_in_dim and 15 more; \

@@ -62,7 +62,7 @@ CALLS: Final[Mapping[str, tuple[str, ...]]] = {
     "spec diff": ("1.0.0 1.9.0",),
     "spec lint": ("",),
     "spec list": ("",),
-    "spec new-version": ("1.23.0 --op shapes/fold(operand)->result --dry-run",),
+    "spec new-version": ("1.25.0 --op shapes/fold(operand)->result --dry-run",),
     "spec probe": ("",),
     "spec show": ("tan_v1", "tensor", "type_extensions"),
     "store status": (f"{EXAMPLES}", "{}"),

@@ -1344,6 +1344,7 @@ UNDRAWN: Final[Mapping[str, str]] = {
     **dict.fromkeys(("after_all", "create_token"), "has a token as its result, which is no number"),
     **dict.fromkeys(("uniform_dequantize", "uniform_quantize"), "takes quantized types, which XLA does not"),
     **dict.fromkeys(("func", "return"), "is part of every program"),
+    **dict.fromkeys(("exp2", "fma", "log2"), "is in no library that runs programs here"),
     "rng": "draws numbers anew at every run",
     "rng_bit_generator": "has an algorithm for each engine",
     "set_dimension_size": "has a bounded dimension as its result, which the interpreter does not take",

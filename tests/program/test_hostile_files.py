@@ -66,5 +66,5 @@ def test_the_reason(name: str, message: str) -> None:
 def test_names_that_are_not_utf8() -> None:
     path = FILES[0].with_name("name_not_utf8.mlirbc")
     assert len(vt.serialize(path))
-    with pytest.raises(vt.InvalidProgramError, match="has a name that is not UTF-8"):
+    with pytest.raises(vt.InvalidProgramError, match="has a name that is empty, not UTF-8"):
         vt.load_executable(path)

@@ -130,9 +130,12 @@ def explain_unknown(provider: Provider, said: str) -> str | None:
         return f"{op}: {missing}"
     if op and op.partition(".")[0] not in ("stablehlo", "vhlo"):
         return None
-    from vhlo_tools.spec import first_release, newest_version
+    from vhlo_tools.spec import first_release, known_releases
 
-    library, newest = provider.library, newest_version()
+    # The newest version may be in no release of this library yet.
+    library = provider.library
+    newer = [each.stablehlo.minor_release for each in known_releases() if each.package == provider.distribution]
+    newest = max(newer, default=library.current)
     release = first_release(provider.distribution, newest)
     if release is None or library.current.minor_release >= newest:
         return None

@@ -98,7 +98,9 @@ def readers_since(versions: frozenset[Version], today: date) -> tuple[ReadingRel
         # A release that is newer than the data is treated as one of the newest version in the data.
         if release.date <= today and min(release.stablehlo.minor_release, newest_version()) in versions:
             found.setdefault(release.package, []).append(release)
-    return tuple(ReadingReleases(package, each[0].release, each[-1].release) for package, each in found.items())
+    # A release of an older series may come after one of a newer.
+    ranges = {package: sorted(each, key=lambda one: one.stablehlo) for package, each in found.items()}
+    return tuple(ReadingReleases(package, each[0].release, each[-1].release) for package, each in ranges.items())
 
 
 def _months_later(day: date, months: int) -> date:

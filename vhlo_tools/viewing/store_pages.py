@@ -212,7 +212,10 @@ def _blockers(features: Mapping[str, int]) -> tuple[BlockerRow, ...]:
 
 def _readers(files: Sequence[StoreFile], today: date) -> tuple[ReaderRow, ...]:
     """Count files by release: a file says from which to which release it is read."""
-    all_releases = [(each.package, each.release, each.date) for each in known_releases()]
+    packages = [*dict.fromkeys(each.package for each in known_releases())]
+    # Not by date: a release of an older series may come after one of a newer.
+    in_order = sorted(known_releases(), key=lambda each: (packages.index(each.package), each.stablehlo))
+    all_releases = [(each.package, each.release, each.date) for each in in_order]
     # jax reads the files of jax.export, and no artifacts.
     if any(each.package == "jax" for file in files for each in file.readers):
         all_releases += [("jax", each.release, each.date) for each in known_jax_releases()]
