@@ -60,9 +60,9 @@ def test_rows_are_those_of_the_other_formats(store: Path, tmp_path: Path, capsys
             "jax_version",
             "calling_convention",
             "readable_since",
-            "error",
         )
         assert {name: row[name] for name in same} == {name: said[name] for name in same}
+        assert row["error"] == said["reason"]
         assert row["path"] == said["path"].encode("utf-8", "backslashreplace").decode()
         for name in ("leaves", "written"):
             assert (row[name] and str(row[name])) == said[name]

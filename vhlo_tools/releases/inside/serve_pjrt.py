@@ -18,7 +18,11 @@ from frames import Refusal, serve
 from pjrt import Plugin, PluginError
 
 #: How plugins say that they do not read a program, as opposed to what their compilers refuse later.
-UNREAD = ("Failed to parse using StableHLO", "found in dialect ('vhlo') that does not allow unknown operations")
+UNREAD = (
+    "Failed to parse using StableHLO",
+    "Failed to upgrade versioned StableHLO",
+    "found in dialect ('vhlo') that does not allow unknown operations",
+)
 
 
 @cache
