@@ -68,11 +68,7 @@ def probe(requirement: str) -> Facts:
         about = process.describe()
         windows = {name: about["windows"][name] for name in about["windows"]}
         if about["stablehlo"]:
-            try:
-                doubts = _doubts(process, vt.Version(about["stablehlo"]))
-            except vt.ReleaseEnvironmentError as error:
-                # Old plugins compile for GPUs that are there, and say what they are without.
-                doubts = (str(error),)
+            doubts = _doubts(process, vt.Version(about["stablehlo"]))
             return Facts(about["stablehlo"], about["minimum"] or "0.9.0", python, windows, False, doubts)
         newest, oldest, doubts = _tried(process)
         return Facts(str(newest), str(oldest), python, windows, True, doubts)

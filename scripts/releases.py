@@ -3,10 +3,10 @@
 It asks the package index which releases of jaxlib, jax, tensorflow, torch-mlir, iree-base-compiler and of the plugins
 libtpu, jax-cuda12-pjrt and jax-cuda13-pjrt there are, installs those that dialect_specs/releases.toml and
 dialect_specs/jax_export/releases.toml do not have, each in an environment of its own, and asks them for their StableHLO
-versions, or tries which artifacts they read. `--write` adds
-them to the tables. A RELEASE, such as jaxlib==0.4.31, is asked even if it is known, and compared with what the table
-has; `--again` does that with all of a PACKAGE. `--remove` removes environments that it made, once they were asked. What
-a release reads is told best with the newest library installed, which writes artifacts of the newest features.
+versions, or tries which artifacts they read. `--write` adds them to the tables. A RELEASE, such as jaxlib==0.4.31, is
+asked even if it is known, and compared with what the table has; `--again` does that with all of a PACKAGE. `--remove`
+removes environments that it made, once they were asked. What a release reads is told best with the newest library
+installed, which writes artifacts of the newest features.
 """
 
 from __future__ import annotations

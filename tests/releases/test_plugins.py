@@ -102,7 +102,8 @@ def test_several_devices() -> None:
     for release in (f"{TPU}@v5e", f"{GPU}@h100"):
         with ReleaseProcess(release) as process:
             answer = process.compile(bytes(artifact))
-            assert answer.value["memory"]["arguments"] < 8 * 4 * 4 or "tpu" in release, answer
+            # An eighth of 128 bytes; on a TPU, a tile.
+            assert answer.value["memory"]["arguments"] == (512 if "tpu" in release else 16), answer
     refused = vt.confirm(artifact, f"{TPU}@v5e:2x2")
     assert "v5e:2x2 has 4 devices" in refused.words
 
@@ -189,6 +190,9 @@ def test_devices() -> None:
     ):
         with pytest.raises(vt.UnknownTargetError, match=said):
             topology_of(kind, device)  # type: ignore[arg-type]
+    assert topology_of("tpu", "v5e", 8192).name == "v5e:64x128"
+    with pytest.raises(vt.UnknownTargetError, match="8193 devices are too many"):
+        topology_of("gpu", "h100", 8193)
     release = PackageRelease.parse("libtpu==0.0.52@v6e:2x4")
     assert (release.device, str(release), release.folder_name) == ("v6e:2x4", "libtpu==0.0.52@v6e:2x4", "libtpu-0.0.52")
     with pytest.raises(vt.ReleaseEnvironmentError, match="compiles for no device"):

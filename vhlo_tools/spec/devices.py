@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 DeviceKind = Literal["tpu", "gpu"]
 
 _TOPOLOGY: Final = re.compile(r"[1-9][0-9]{0,3}(x[1-9][0-9]{0,3}){1,2}")
+#: More than any pod or cluster that plugins describe has; a program may say any number.
+_MOST_DEVICES: Final = 1 << 13
 #: What all GPUs have in common.
 _COMMON: Final[Mapping[str, int]] = MappingProxyType(
     {
@@ -83,8 +85,10 @@ def topology_of(kind: DeviceKind, device: str, devices: int = 1) -> Topology:
     """Describe a device, such as ``v5e``, ``v5e:2x4`` or ``h100``, or as many as a program needs.
 
     Raises:
-        UnknownTargetError: If there is none of that name, or its topology has another form.
+        UnknownTargetError: If there is none of that name, its topology has another form, or it is too many devices.
     """
+    if devices > _MOST_DEVICES:
+        raise UnknownTargetError(f"{devices} devices are too many for a topology: the limit is {_MOST_DEVICES}")
     name, _, layout = device.partition(":")
     known = _known(kind)
     if name not in known:

@@ -36,7 +36,7 @@ _PLACES = {
 #: Where the table begins: behind its size, its extensions and the version, a struct of a size, extensions and two ints.
 _TABLE = 40
 
-#: What memory statistics hold, in order; plugins before 0.0.30 of libtpu have no peak.
+#: What memory statistics hold, in order; older plugins have no peak.
 MEMORY = (
     *("code", "arguments", "results", "aliased", "temporary"),
     *("host_code", "host_arguments", "host_results", "host_aliased", "host_temporary", "peak"),
@@ -119,7 +119,7 @@ class Plugin:
         void = ctypes.CFUNCTYPE(None, _Pointer)
         void(self._table[_PLACES["Error_Message"]] or 0)(ctypes.addressof(said))
         words = ctypes.string_at(said.text, said.text_size).decode(errors="replace")
-        # The struct of an error's end is that of its message without the text.
+        # The struct that ends an error has no text behind it.
         said.size = 24
         void(self._table[_PLACES["Error_Destroy"]] or 0)(ctypes.addressof(said))
         return words
@@ -181,15 +181,6 @@ class Plugin:
         held.code = ctypes.addressof(code)
         self._call("Executable_OptimizedProgram", *asked)
         return code.raw[: held.code_size]
-
-    def format_of(self, executable: int) -> str:
-        held = _Program(ctypes.sizeof(_Program))
-        self._call(
-            "Executable_OptimizedProgram",
-            ("executable", _Pointer, executable),
-            ("program", _Pointer, ctypes.addressof(held)),
-        )
-        return ctypes.string_at(held.format, held.format_size).decode()
 
     def memory(self, executable: int) -> dict[str, int]:
         """Return bytes on a device, by :data:`MEMORY`."""

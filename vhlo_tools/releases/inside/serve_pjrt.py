@@ -17,7 +17,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from frames import Refusal, serve
 from pjrt import Plugin, PluginError
 
-#: How plugins say that they do not read a program, as opposed to what their compilers refuse later.
+#: How plugins say that they have read a program without a function to enter.
+UNENTERED = "conversion requires module with `main` function"
+#: How they say that they do not read a program, as opposed to what their compilers refuse later.
 UNREAD = (
     "Failed to parse using StableHLO",
     "Failed to upgrade versioned StableHLO",
@@ -57,15 +59,15 @@ def options_of(replicas: int, partitions: int) -> bytes:
 
 
 def read(program: bytes, topology: str, options: dict[str, str]) -> tuple[str, list[bytes]]:
-    """Read a program without a function to enter: what is said of anything later is no matter."""
+    """Read a program without a function to enter, which is refused as such once it is read."""
     with described(topology, options) as place:
         try:
             with plugin().compiled(place, program, options_of(1, 1)):
                 return "", []
         except PluginError as error:
-            if any(each in str(error) for each in UNREAD):
-                raise Refusal("read", str(error)) from None
-            return "", []
+            if UNENTERED in str(error):
+                return "", []
+            raise Refusal("read", str(error)) from None
 
 
 @contextmanager
