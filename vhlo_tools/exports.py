@@ -20,7 +20,7 @@ EXPORTS: Final = {
         "vhlo_tools.aliasing.attributes": "ARGUMENT_ATTRIBUTES AliasAttributes AliasStore CallAliases MODULE_ATTRIBUTES NamedValue Other Plain ProgramAliases Unit declared_in describe encode_aliases encode_call entry_name fits read_call read_declared set_aliases",
         "vhlo_tools.aliasing.config": "Alias AliasConfig AliasKind AliasViolation Declared Donor Form Problem Rule compiled_aliases format_aliases format_donors parse_aliases parse_donors violations",
         "vhlo_tools.aliasing.rules": "ALIAS_FEATURES DROPPED call_violations compare_aliases finding_of lint_aliases",
-        "vhlo_tools.aliasing.shapes": "Array Opaque Shape ShapeIndex Signature Tuple format_index leaves subshape",
+        "vhlo_tools.aliasing.shapes": "Array ELEMENT_BITS Opaque Shape ShapeIndex Signature Tuple format_index leaves subshape",
     },
     "vhlo_tools.api": {
         "vhlo_tools.api.aliases": "aliased_artifact with_aliases with_call_aliases",
@@ -126,6 +126,7 @@ EXPORTS: Final = {
         "vhlo_tools.files.connections": "Listed Stamp Traffic counted forget_connections",
         "vhlo_tools.files.discovery": "BACKUPS Others PROGRAM_SUFFIXES list_backups nobody objects_at programs_at said_of_others",
         "vhlo_tools.files.hlo": "HloHeader find_hlo_module read_hlo_module read_hlo_text read_snapshot with_long_aliases",
+        "vhlo_tools.files.hlo_plain": "is_plain_hlo plain_hlo",
         "vhlo_tools.files.jax_export": "JaxExport JaxSignature JaxValue decode_jax_export parts_of read_signature replace_modules",
         "vhlo_tools.files.mapping": "Chunk FileRange View digest_of join kind_of_file open_regular slices view",
         "vhlo_tools.files.objects": "delete_object glob_start is_glob matcher metadata_of objects_under open_object read_object stamp_of write_object",

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         lint_aliases,
     )
     from vhlo_tools.aliasing.shapes import (
+        ELEMENT_BITS,
         Array,
         Opaque,
         Shape,

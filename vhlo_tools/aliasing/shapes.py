@@ -45,7 +45,7 @@ _ELEMENTS: Final[dict[str, tuple[str, int]]] = {
     "complex<f64>": ("c128", 128),
 }
 #: The widths of elements in memory, by the names in HLO.
-_BITS: Final = dict(_ELEMENTS.values())
+ELEMENT_BITS: Final = dict(_ELEMENTS.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +56,24 @@ class Array:
         element: The type of its elements, in HLO syntax.
         sizes: Its sizes; ``None`` for a dynamic one.
         bounds: For each size, the bound if it is dynamic and has one, else ``None``; may be shorter.
+        padded: The size in bytes by a layout that has tiles; ``None`` without.
     """
 
     element: str
     sizes: tuple[int | None, ...]
     bounds: tuple[int | None, ...] = ()
+    padded: int | None = field(default=None, compare=False)
 
     @property
     def bytes(self) -> int | None:
         """Its size in bytes; ``None`` if that is unknown.
 
-        Elements of four bits and fewer are packed, and XLA allocates the bound of a dynamic size that has one.
+        Tiles of a layout count whole. Elements of four bits and fewer are packed, and XLA allocates the bound of a
+        dynamic size that has one.
         """
-        bits = _BITS.get(self.element)
+        if self.padded is not None:
+            return self.padded
+        bits = ELEMENT_BITS.get(self.element)
         known = [size for size in self.sizes if size is not None]
         if len(known) != len(self.sizes):
             bounded = [bound if size is None else size for size, bound in self._bounded()]
@@ -86,7 +91,13 @@ class Array:
         return f"{self.element}[{','.join(sizes)}]"
 
     @classmethod
-    def of_hlo(cls, element: str, sizes: tuple[int | None, ...], bounds: tuple[int | None, ...] = ()) -> Array:
+    def of_hlo(
+        cls,
+        element: str,
+        sizes: tuple[int | None, ...],
+        bounds: tuple[int | None, ...] = (),
+        padded: int | None = None,
+    ) -> Array:
         """Return an array with elements of a type in HLO syntax; ``bounds`` without any bound become empty.
 
         Raises:
@@ -95,7 +106,7 @@ class Array:
         bounded = [bound if size is None else size for size, bound in zip_longest(sizes, bounds[: len(sizes)])]
         if (excess := excess_of_shape(bounded)) is not None:
             raise AliasError(f"an array of {element} has {excess}")
-        return cls(element, sizes, bounds if any(bound is not None for bound in bounds) else ())
+        return cls(element, sizes, bounds if any(bound is not None for bound in bounds) else (), padded)
 
     @classmethod
     def of_stablehlo(cls, element: str, sizes: tuple[int | None, ...], bounds: tuple[int | None, ...] = ()) -> Array:

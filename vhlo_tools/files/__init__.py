@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         read_snapshot,
         with_long_aliases,
     )
+    from vhlo_tools.files.hlo_plain import is_plain_hlo, plain_hlo
     from vhlo_tools.files.jax_export import (
         JaxExport,
         JaxSignature,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.aliasing import (
+    ELEMENT_BITS,
     Alias,
     Array,
     Donor,
@@ -19,7 +21,8 @@ from vhlo_tools.aliasing import (
     parse_donors,
 )
 from vhlo_tools.errors import AliasError, MalformedArtifactError
-from vhlo_tools.files.protobuf import Message
+from vhlo_tools.files.protobuf import Message, encode_message
+from vhlo_tools.limits import excess_of_shape
 from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
@@ -330,15 +333,15 @@ def _constants(literals: Sequence[bytes]) -> bytes:
     """Return a module of one computation whose result is a tuple of the literals."""
     shapes = [_shape_of_literal(each) for each in literals]
     instructions = [
-        _message((1, f"c{number}"), (2, "constant"), (3, shape), (8, literal), (35, number + 1))
+        encode_message((1, f"c{number}"), (2, "constant"), (3, shape), (8, literal), (35, number + 1))
         for number, (literal, shape) in enumerate(zip(literals, shapes, strict=True))
     ]
-    whole = _message((2, _TUPLE), *((4, shape) for shape in shapes))
+    whole = encode_message((2, _TUPLE), *((4, shape) for shape in shapes))
     root, ids = len(literals) + 1, [(36, number + 1) for number in range(len(literals))]
-    instructions.append(_message((1, "all"), (2, "tuple"), (3, whole), (35, root), *ids))
-    program = _message((2, whole))
-    computation = _message((1, "main"), *((2, each) for each in instructions), (4, program), (5, 1), (6, root))
-    return _message((1, "snapshot"), (2, "main"), (3, computation), (4, program), (5, 1), (6, 1))
+    instructions.append(encode_message((1, "all"), (2, "tuple"), (3, whole), (35, root), *ids))
+    program = encode_message((2, whole))
+    computation = encode_message((1, "main"), *((2, each) for each in instructions), (4, program), (5, 1), (6, root))
+    return encode_message((1, "snapshot"), (2, "main"), (3, computation), (4, program), (5, 1), (6, 1))
 
 
 _TUPLE: Final = 13
@@ -348,27 +351,6 @@ def _shape_of_literal(literal: bytes) -> bytes:
     message = Message(memoryview(literal), "HLO literal")
     shapes = (value for number, value in message.fields() if number == _LITERAL_SHAPE)
     return bytes(message.message(next(shapes, 0)).data)
-
-
-def _message(*fields: tuple[int, int | str | bytes]) -> bytes:
-    written = []
-    for number, value in fields:
-        if isinstance(value, int):
-            written += [_varint(number << 3), _varint(value)]
-        else:
-            data = value.encode() if isinstance(value, str) else value
-            written += [_varint(number << 3 | 2), _varint(len(data)), data]
-    return b"".join(written)
-
-
-def _varint(value: int) -> bytes:
-    """Unsigned, of Protocol Buffers."""
-    found = bytearray()
-    while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    found.append(value)
-    return bytes(found)
 
 
 def _is_module(message: Message) -> bool:
@@ -479,8 +461,76 @@ def _shape(message: Message, depth: int) -> Shape:
     if kind in ("token", "opaque"):
         return Opaque(f"{kind}[]")
     sizes, dynamic = _numbers(message, 3), _numbers(message, 6)
+    padded = read_hlo_layout(message).bytes if any(number == _LAYOUT_FIELD for number, _ in message.fields()) else None
     is_dynamic = [any(dynamic[at : at + 1]) for at in range(len(sizes))]
     static = (None if each else size for size, each in zip(sizes, is_dynamic, strict=True))
     # Of a dynamic dimension the size is its bound; an unbounded one has a negative number.
     bounds = (size if each and size <= _LARGEST else None for size, each in zip(sizes, is_dynamic, strict=True))
-    return Array.of_hlo(kind or "unknown", tuple(static), tuple(bounds))
+    return Array.of_hlo(kind or "unknown", tuple(static), tuple(bounds), padded)
+
+
+# Layouts with tiles, which TPUs have
+#
+# Source: ``docs/tiled_layout.md`` and ``LayoutProto`` of ``xla/xla_data.proto`` in openxla/xla.
+
+_LAYOUT_FIELD: Final = 5
+_TILES_FIELD: Final = 6
+_ELEMENT_BITS_FIELD: Final = 7
+_MOST_TILES: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class HloLayout:
+    """How an array lies in memory."""
+
+    element: int  # the number of its type
+    sizes: tuple[int, ...]
+    minor_to_major: tuple[int, ...]
+    tiles: tuple[tuple[int, ...], ...]  # each divides the minor dimensions that the one before leaves
+    bits: int | None  # width of an element
+
+    @property
+    def bytes(self) -> int | None:
+        """Its size, padding included; ``None`` without tiles, or if the width is unknown."""
+        if not self.tiles or self.bits is None:
+            return None
+        minor = [self.sizes[at] for at in self.minor_to_major]
+        for tile in self.tiles:
+            minor += [1] * (len(tile) - len(minor))
+            parts = [-(-size // each) for size, each in zip(minor, tile[::-1], strict=False)]
+            minor = [*tile[::-1], *parts, *minor[len(tile) :]]
+        return (math.prod(minor) * self.bits + 7) // 8
+
+    def __str__(self) -> str:
+        order = ",".join(map(str, self.minor_to_major))
+        tiles = "".join(f"({','.join(map(str, each))})" for each in self.tiles)
+        sizes = ",".join(map(str, self.sizes))
+        return f"{ELEMENT_TYPES.get(self.element, 'unknown')}[{sizes}]{{{order}{':T' if tiles else ''}{tiles}}}"
+
+
+def read_hlo_layout(shape: Message) -> HloLayout:
+    """Return the layout of an array; where none is given, row by row.
+
+    Raises:
+        MalformedArtifactError: If it is not a layout of the shape.
+    """
+    sizes = _numbers(shape, 3)
+    element = sum(_numbers(shape, 2)[-1:])
+    bits = ELEMENT_BITS.get(ELEMENT_TYPES.get(element, ""))
+    order, tiles = tuple(reversed(range(len(sizes)))), []
+    for number, value in shape.fields():
+        if number != _LAYOUT_FIELD:
+            continue
+        for part, held in shape.message(value).fields():
+            if part == _TILES_FIELD:
+                tiles.append(_numbers(shape.message(held), 1))
+            elif part == _ELEMENT_BITS_FIELD and held:
+                bits = shape.number(held)
+        order = _numbers(shape.message(value), 1) or order
+    if sorted(order) != list(range(len(sizes))) or len(tiles) > _MOST_TILES:
+        raise shape.malformed(f"has a layout that is none of {len(sizes)} dimensions", 0)
+    if any(not 0 < each <= _LARGEST for tile in tiles for each in tile) or not all(tiles):
+        raise shape.malformed("has a tile whose sizes are not positive", 0)
+    if excess := excess_of_shape([*sizes, *(each for tile in tiles for each in tile)]):
+        raise shape.malformed(f"has tiles with {excess}", 0)
+    return HloLayout(element, sizes, order, tuple(tiles), bits)

@@ -1,4 +1,4 @@
-"""Reader of Protocol Buffers messages, without generated code and with every length checked.
+"""Reader of Protocol Buffers messages, without generated code and with every length checked; and a writer.
 
 The format is that of https://protobuf.dev/programming-guides/encoding: fields, each a number with a wire type, and a
 value. The callers know the meaning of the fields.
@@ -31,13 +31,18 @@ class Message:
 
     def fields(self) -> Iterator[tuple[int, int | Message]]:
         """Yield numbers and values; at damage an error is raised after the fields before it."""
+        return ((number, value) for number, value, _ in self.spans())
+
+    def spans(self) -> Iterator[tuple[int, int | Message, View]]:
+        """Yield numbers, values, and the bytes of each field with its number."""
         at = 0
         while at < len(self.data):
+            start = at
             key, at = self._varint(at)
             number, kind = key >> 3, key & 7
             if kind == _VARINT:
                 value, at = self._varint(at)
-                yield number, value
+                yield number, value, self.data[start:at]
                 continue
             if kind == _DELIMITED:
                 size, at = self._varint(at)
@@ -47,7 +52,7 @@ class Message:
                 raise self.malformed(f"has a field of kind {kind}", at)
             if size > len(self.data) - at:
                 raise self.malformed("is cut short", at)
-            yield number, Message(self.data[at : at + size], self.file, self.at + at)
+            yield number, Message(self.data[at : at + size], self.file, self.at + at), self.data[start : at + size]
             at += size
 
     def text(self) -> str:
@@ -86,3 +91,24 @@ class Message:
             if byte < 0x80:
                 return value, at
         raise self.malformed("contains an unterminated varint", at)
+
+
+def encode_message(*fields: tuple[int, int | str | bytes]) -> bytes:
+    """Write a message; numbers are not negative."""
+    written = []
+    for number, value in fields:
+        if isinstance(value, int):
+            written += [_varint(number << 3), _varint(value)]
+        else:
+            data = value.encode() if isinstance(value, str) else value
+            written += [_varint(number << 3 | _DELIMITED), _varint(len(data)), data]
+    return b"".join(written)
+
+
+def _varint(value: int) -> bytes:
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value)
+    return bytes(found)

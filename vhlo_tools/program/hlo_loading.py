@@ -6,10 +6,10 @@ fixed here.
 
 from __future__ import annotations
 
-from vhlo_tools.aliasing import Alias, AliasConfig, Donor, ShapeIndex, Signature, leaves
+from vhlo_tools.aliasing import Alias, AliasConfig, Array, Donor, ShapeIndex, Signature, leaves, subshape
 from vhlo_tools.bindings import MLIRFailure, ModuleOp, Provider, XlaFailure
 from vhlo_tools.errors import AliasError, InvalidProgramError, MalformedArtifactError
-from vhlo_tools.files import HloHeader, read_hlo_module, view, with_long_aliases
+from vhlo_tools.files import HloHeader, is_plain_hlo, plain_hlo, read_hlo_module, view, with_long_aliases
 from vhlo_tools.program.module_aliases import read_module_aliases, write_module_aliases
 from vhlo_tools.program.program import explain_failure
 from vhlo_tools.program.screening import convert_hlo, screen_source
@@ -27,8 +27,9 @@ def proto_of_text(text: str, name: str, trusted: bool = False) -> bytes:
 def module_of_hlo(proto: bytes, provider: Provider, name: str, trusted: bool = False) -> ModuleOp:
     """Keeps aliases and donors."""
     try:
-        bytecode: bytes = convert_hlo("stablehlo_of_hlo", proto, name, trusted=trusted)
         header = read_hlo_module(view(proto))
+        plain = proto if is_plain_hlo(proto, header) else plain_hlo(proto, name)
+        bytecode: bytes = convert_hlo("stablehlo_of_hlo", plain, name, trusted=trusted)
         if not trusted:
             # XLA writes what it did not verify.
             screen_source(bytecode, provider, name)
@@ -63,7 +64,21 @@ def _flattened(header: HloHeader, main: Signature, name: str) -> AliasConfig:
         key = entry.parameter_number, entry.parameter_index
         return arguments.get(key, key)
 
-    aliases = (
-        Alias(results.get(each.output_index, each.output_index), *argument(each), each.kind) for each in header.aliases
-    )
-    return AliasConfig(main, tuple(aliases), tuple(Donor(*argument(each)) for each in header.donors))
+    aliases, donors = [], [Donor(*argument(each)) for each in header.donors]
+    for each in header.aliases:
+        alias = Alias(results.get(each.output_index, each.output_index), *argument(each), each.kind)
+        if _fits(signature, each) and not _fits(main, alias):
+            # Of the same size on the device only, where any compiler may find again that it fits.
+            donors.append(Donor(alias.parameter_number, alias.parameter_index))
+        else:
+            aliases.append(alias)
+    return AliasConfig(main, tuple(aliases), tuple(donors))
+
+
+def _fits(signature: Signature, alias: Alias) -> bool:
+    """Whether output and parameter exist and have the same size in bytes."""
+    output = subshape(signature.result, alias.output_index)
+    number = alias.parameter_number
+    exists = 0 <= number < len(signature.parameters)
+    held = subshape(signature.parameters[number], alias.parameter_index) if exists else None
+    return isinstance(output, Array) and isinstance(held, Array) and output.bytes == held.bytes
