@@ -198,6 +198,7 @@ _ROWS: Final[Mapping[tuple[EngineName, FaultRemedy], Mapping[str, tuple[str, str
         "xla-scatter-without-an-index": ("one update of several is applied", "scatter", _scatters_without_index),
         "xla-sort-taken-for-a-top-k": ("any iota is taken for the sorted positions", "sort", _has_several),
         "xla-square-root-of-f8E3M4": ("results are rounded twice", "sqrt", _takes("f8E3M4")),
+        "xla-sums-of-booleans": ("the sum of two constants is their parity", "add", _takes("i1$")),
         "xla-unsigned-constant-indices": ("the highest bit is a sign", _SLICES, _by_unsigned_constant),
         "xla-update-by-a-slice-of-itself": ("the update may be overwritten", "dynamic_update_slice", _always),
         "xla-windows-of-one-with-negative-padding": ("windows of one crash", "reduce_window", _pads_negatively),

@@ -38,3 +38,19 @@ def test_a_sort_of_two_bits_is_left_to_the_interpreter() -> None:
         vt.run(text, [array], engine="xla")
     (given,) = vt.run(text, [array])
     assert given.astype(int).tolist() == [-2, -2, -1, 0, 0, 1, 1, 1]
+
+
+def test_the_sum_of_booleans_is_a_logical_or_among_constants() -> None:
+    kind = "tensor<2xi1>"
+    text = f"""func.func @main(%a: {kind}) -> ({kind}, tensor<i1>) {{
+      %c = stablehlo.constant dense<[true, false]> : {kind}
+      %0 = stablehlo.add %c, %c : {kind}
+      %1 = stablehlo.add %0, %a : {kind}
+      %f = stablehlo.constant dense<true> : tensor<i1>
+      %2 = stablehlo.reduce(%c init: %f) applies stablehlo.add across dimensions = [0]
+        : ({kind}, tensor<i1>) -> tensor<i1>
+      return %1, %2 : {kind}, tensor<i1>
+    }}"""
+    for engine in ("xla", "reference"):
+        each, whole = vt.run(text, [np.array([True, False])], engine=engine)
+        assert (each.tolist(), bool(whole)) == ([True, False], True)
