@@ -136,6 +136,34 @@ def test_a_fusion_is_inlined() -> None:
     }
 
 
+def test_fusions_in_fusions_are_inlined() -> None:
+    kind = "tensor<2xf32>"
+    body = f"%r = mhlo.copy %v0 : {kind}"
+    for depth in range(1, 4):
+        body = f"""%r = "mhlo.fusion"(%v{depth}) <{{fusion_kind = #mhlo<fusion_kind kLoop>}}> ({{
+          ^bb0(%v{depth - 1}: {kind}):
+            {body.replace("%r", f"%r{depth}")}
+            "mhlo.return"(%r{depth}) : ({kind}) -> ()
+        }}) : ({kind}) -> {kind}"""
+    artifact = vt.serialize(f"func.func @main(%v3: {kind}) -> {kind} {{\n{body}\nreturn %r : {kind}\n}}")
+    # Ops within an op that is gone, too, are no longer asked.
+    assert {each.message for each in artifact.findings} == {
+        "mhlo.fusion was inlined",
+        "mhlo.fusion was rewritten to StableHLO",
+        "mhlo.copy was rewritten to StableHLO",
+    }
+
+
+@pytest.mark.parametrize("options", [{}, {"allow_other_dialects": True}, {"legalize": False}, {"target": "1.0.0"}])
+def test_prefetches_are_removed(options: dict[str, Any]) -> None:
+    # MHLO's verifier ends the process, once `main` is of VHLO.
+    prefetch = "#mhlo.cross_program_prefetch<parameter = 0, indices = [], offset = 0>"
+    main = "func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> { return %a : tensor<2xf32> }"
+    text = f"module attributes {{mhlo.cross_program_prefetches = [{prefetch}]}} {{ {main} }}"
+    (note,) = vt.serialize(text, **options).findings
+    assert (note.level, note.message) == ("note", "the mhlo.cross_program_prefetches of the module were removed")
+
+
 def test_notes_say_what_is_left() -> None:
     artifact = vt.serialize("""func.func @main(%a: tensor<?xf32>, %b: tensor<2xf32>) -> tensor<2xf32> {
       %unused = arith.addf %b, %b : tensor<2xf32>

@@ -128,9 +128,8 @@ def _kept(declared: AliasConfig, compiled: HloHeader) -> tuple[CompiledAlias, ..
     # What the rules of XLA make of them, on every backend.
     expected = {(each.parameter_number, each.parameter_index) for each in compiled_aliases(declared)}
     found = []
-    for each in sorted(
-        (*declared.aliases, *declared.donors), key=lambda one: (one.parameter_number, one.parameter_index)
-    ):
+    entries: list[Alias | Donor] = [*declared.aliases, *declared.donors]
+    for each in sorted(entries, key=lambda one: (one.parameter_number, one.parameter_index)):
         key = each.parameter_number, each.parameter_index
         output, wanted = given.get(key), getattr(each, "output_index", None)
         reason = ""

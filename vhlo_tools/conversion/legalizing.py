@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
@@ -56,14 +57,20 @@ def _fusion(rewriter: Rewriter) -> Sequence[Any]:
 def _bitcast(rewriter: Rewriter) -> Sequence[Any]:
     """The order in memory is kept; layouts name dimensions from minor to major (``xla/layout.h`` in openxla/xla)."""
     operand, result = rewriter.operand(0), rewriter.result_type()
-    if operand.type.element_type != result.element_type:
-        # Of another width it is not valid, and no pattern for it.
-        shape = rewriter.tensor(rewriter.static(operand.type), result.element_type)
-        operand = rewriter.make("stablehlo.bitcast_convert", [operand], shape)
-    sizes = rewriter.static(result)
-    source = _major_to_minor(rewriter, "source_layout", len(rewriter.static(operand.type)))
+    sizes, element = rewriter.static(result), result.element_type
+    in_memory = rewriter.transpose(operand, _major_to_minor(rewriter, "source_layout", len(operand.type.shape)))
+    if operand.type.element_type != element:
+        before = after = rewriter.static(in_memory.type)
+        count, wanted = math.prod(before), math.prod(sizes)
+        # Of narrower elements, each wider one has several along a dimension more.
+        if 0 < wanted < count:
+            before, after = [wanted, count // wanted], [wanted]
+        elif 0 < count < wanted:
+            before, after = [count], [count, wanted // count]
+        in_memory = rewriter.reshape(in_memory, before)
+        in_memory = rewriter.make("stablehlo.bitcast_convert", [in_memory], rewriter.tensor(after, element))
     target = _major_to_minor(rewriter, "result_layout", len(sizes))
-    in_memory = rewriter.reshape(rewriter.transpose(operand, source), [sizes[at] for at in target])
+    in_memory = rewriter.reshape(in_memory, [sizes[at] for at in target])
     return [rewriter.transpose(in_memory, sorted(range(len(sizes)), key=target.__getitem__))]
 
 

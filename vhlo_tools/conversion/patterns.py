@@ -172,7 +172,8 @@ class _Driver:
         for each in reversed(self._replaced[:-1] if len(op.regions) else ()):
             if not _is_within(each.parent, op):
                 break
-            each.op, each.made, each.cloned = None, [], True
+            # The parent, which is erased, may be the op of a parent itself.
+            each.op, each.made, each.cloned, each.parent = None, [], True, op.operation.parent
 
     def finish(self, notes: Notes | None) -> None:
         gone = []

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import date
 from functools import partial
 from traceback import clear_frames
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from vhlo_tools.artifact import Artifact, hide_newer_ops, other_dialects, show_newer_ops, with_plain_locations
 from vhlo_tools.bindings import Context, MLIRFailure, Module, ModuleOp, Provider, XlaFailure, get_provider
@@ -35,6 +35,7 @@ from vhlo_tools.conversion.explanation import (
 )
 from vhlo_tools.conversion.fidelity import to_version, to_vhlo
 from vhlo_tools.conversion.legalizing import make_portable
+from vhlo_tools.conversion.rewriter import Notes
 from vhlo_tools.conversion.shardy import SHARDY
 from vhlo_tools.errors import (
     DowngradeError,
@@ -53,6 +54,8 @@ from vhlo_tools.version import Version, VhloToolsError
 
 if TYPE_CHECKING:
     from vhlo_tools.program import ExpandOptions
+
+_PREFETCHES: Final = "mhlo.cross_program_prefetches"
 
 # Conversion of programs to portable artifacts
 #
@@ -166,6 +169,11 @@ def _attempt(
     provider, current = program.provider, program.provider.library.current
     version = target.version if target else current
     operation, again = program.load(), program.load
+    notes = Notes(program.name)
+    if _PREFETCHES in operation.operation.attributes and len(operation.operation.attributes[_PREFETCHES]):
+        notes.add(operation.operation, f"the {_PREFETCHES} of the module were removed", "attribute")
+        program = replace(program, load=partial(_without_prefetches, program))
+        operation, again = program.load(), program.load
     expanded = Expanded((), ())
     if expansions and version.minor_release < current.minor_release:
         expanded = expand_module(provider, operation, version, expansions, program.name)
@@ -198,7 +206,8 @@ def _attempt(
         artifact = Artifact(plain, name=program.name, trusted=True)
     if not allow_other_dialects and other_dialects(artifact):
         raise _Refused(partial(explain_other_dialects, program, other_dialects(artifact)))
-    return artifact.with_findings(expanded.notes) if expanded.notes else artifact
+    found = (*notes.findings, *expanded.notes)
+    return artifact.with_findings(found) if found else artifact
 
 
 def _explainable(program: Program, refused: Version, *, allow_other_dialects: bool) -> Artifact:
@@ -212,6 +221,14 @@ def _explainable(program: Program, refused: Version, *, allow_other_dialects: bo
         with suppress(DowngradeError, UnsupportedFeatureError):
             return _attempt(program, target, NO_EXPANSIONS, allow_other_dialects=allow_other_dialects)
     return _attempt(program, None, NO_EXPANSIONS, allow_other_dialects=allow_other_dialects)
+
+
+def _without_prefetches(program: Program) -> ModuleOp:
+    """They say what a TPU copies ahead of time. The verifier of MHLO ends the process where ``main`` is of VHLO."""
+    operation = program.load()
+    with operation.context:
+        operation.operation.attributes[_PREFETCHES] = program.provider.ir.ArrayAttr.get([])
+    return operation
 
 
 def _expanded(program: Program, version: Version, expansions: ExpansionPolicy) -> ModuleOp:

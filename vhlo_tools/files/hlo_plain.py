@@ -13,6 +13,7 @@ Sources: ``xla/service/hlo.proto``, ``xla/hlo/ir/hlo_opcode.h`` and ``docs/tiled
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import Final
@@ -28,8 +29,10 @@ from vhlo_tools.records import dataclass
 _COMPUTATIONS, _PROGRAM_SHAPE, _SCHEDULE = 3, 4, 7
 _INSTRUCTIONS, _ROOT, _THREAD = 2, 6, 8
 _NAME, _OPCODE, _SHAPE, _ID, _OPERANDS, _CONTROL, _OPERAND_SHAPES = 1, 2, 3, 35, 36, 37, 57
-_DIMENSIONS, _SLICES, _PADDING = 14, 17, 21
+_DIMENSIONS, _SLICES, _PADDING, _BACKEND_CONFIG, _FRONTEND_ATTRIBUTES = 14, 17, 21, 43, 68
 _ELEMENT, _SIZES, _PARTS, _LAYOUT, _MINOR_TO_MAJOR = 2, 3, 4, 5, 1
+#: What fusions of TPUs do to their results besides.
+_REVERSED: Final = re.compile(rb'"output_reverse_dimensions":\["')
 #: The group, thread and prefetch of what runs beside others.
 _ASYNCHRONOUS: Final = (73, 78, 79, 80)
 #: What the first halves of pairs become, where that is not the name without its end.
@@ -45,17 +48,18 @@ def is_plain_hlo(proto: bytes, header: HloHeader) -> bool:
 
 def plain_hlo(proto: bytes, name: str) -> bytes:
     """Raises :class:`InvalidProgramError` for what has no such form, and MalformedArtifactError."""
-    written = []
     shapes = _Shapes()
-    for number, value, raw in Message(view(proto), "HLO").spans():
-        if number == _COMPUTATIONS and isinstance(value, Message):
-            raw = encode_message((number, _Computation(value, shapes, name).written()))
-        elif number == _PROGRAM_SHAPE and isinstance(value, Message):
-            raw = encode_message((number, shapes.of_program(value)))
-        elif number == _SCHEDULE:
-            continue
-        written.append(bytes(raw))
-    return b"".join(written)
+
+    def parts() -> Iterator[bytes]:
+        for number, value, raw in Message(view(proto), "HLO").spans():
+            if number == _COMPUTATIONS and isinstance(value, Message):
+                yield encode_message((number, _Computation(value, shapes, name).written()))
+            elif number == _PROGRAM_SHAPE and isinstance(value, Message):
+                yield encode_message((number, shapes.of_program(value)))
+            elif number != _SCHEDULE:
+                yield bytes(raw)
+
+    return b"".join(parts())
 
 
 class _Shapes:
@@ -99,7 +103,7 @@ class _Instruction:
         self.shape: Message | None = None
         self.operands: list[int] = []
         self.constrained: list[Message] = []
-        self.rest: list[bytes] = []
+        self.rest: list[tuple[int, bytes]] = []
         for number, value, raw in read.spans():
             if number == _OPCODE:
                 self.opcode = read.message(value).text()
@@ -112,14 +116,16 @@ class _Instruction:
             elif number == _OPERAND_SHAPES:
                 self.constrained.append(read.message(value))
             elif number not in (_CONTROL, *_ASYNCHRONOUS):
-                self.rest.append(bytes(raw))
+                self.rest.append((number, bytes(raw)))
 
     def written(self, shapes: _Shapes, id_of: dict[int, int]) -> bytes:
         shape = () if self.shape is None else ((_SHAPE, shapes.plain(self.shape)),)
         operands = ((_OPERANDS, id_of.get(each, each)) for each in self.operands)
         constrained = ((_OPERAND_SHAPES, shapes.plain(each)) for each in self.constrained)
         known = encode_message((_OPCODE, self.opcode), (_ID, self.id), *shape, *operands, *constrained)
-        return b"".join((known, *self.rest))
+        # XLA takes no attributes of parameters that are tuples, and nothing else means anything here.
+        rest = (raw for number, raw in self.rest if self.opcode != "parameter" or number != _FRONTEND_ATTRIBUTES)
+        return b"".join((known, *rest))
 
 
 class _Computation:
@@ -170,6 +176,11 @@ class _Computation:
             raise InvalidProgramError(
                 f"{self._name} has an op {each.opcode} whose end is not in the same computation: expected "
                 f"{each.opcode.removesuffix('-start')}-done; dump the program before XLA schedules it"
+            )
+        if any(number == _BACKEND_CONFIG and _REVERSED.search(raw) for number, raw in each.rest):
+            raise InvalidProgramError(
+                f"{self._name} has an op {each.opcode} whose results the compiler reverses, as only the configuration "
+                "of its backend says: dump the program before XLA optimizes it"
             )
         if each.opcode == "bitcast" and len(each.operands) == 1 and each.shape is not None:
             source = self._by_id.get(self._start_of.get(each.operands[0], each.operands[0]))
