@@ -202,6 +202,10 @@ _ROWS: Final[Mapping[tuple[EngineName, FaultRemedy], Mapping[str, tuple[str, str
         "xla-unsigned-constant-indices": ("the highest bit is a sign", _SLICES, _by_unsigned_constant),
         "xla-update-by-a-slice-of-itself": ("the update may be overwritten", "dynamic_update_slice", _always),
         "xla-windows-of-one-with-negative-padding": ("windows of one crash", "reduce_window", _pads_negatively),
+        "xla-zeros-of-negative-constants": (
+            *("those of a wider number are counted", "count_leading_zeros"),
+            _takes("i(8|16|32)$"),
+        ),
     },
     ("xla", "refused"): {
         "xla-reduction-of-two-bits-beside-others": ("a check of its own fails", "reduce", _is_mixed_with_two_bits),
@@ -213,7 +217,7 @@ _MENDED: Final = dict.fromkeys(
     (
         *("interpreter-integer-convolution", "interpreter-scatter-overwrites", "xla-constant-reassociation"),
         *("xla-integer-powers", "xla-kernels-of-products", "xla-kernels-of-rank-7", "xla-narrow-start-indices"),
-        *("xla-scatter-by-a-narrow-index", "xla-scatter-without-an-index"),
+        *("xla-scatter-by-a-narrow-index", "xla-scatter-without-an-index", "xla-zeros-of-negative-constants"),
     ),
     "0.12.0.1",
 )

@@ -54,3 +54,17 @@ def test_the_sum_of_booleans_is_a_logical_or_among_constants() -> None:
     for engine in ("xla", "reference"):
         each, whole = vt.run(text, [np.array([True, False])], engine=engine)
         assert (each.tolist(), bool(whole)) == ([True, False], True)
+
+
+@pytest.mark.parametrize("element", ["i8", "i16", "i32", "i64", "ui8", "ui32"])
+def test_leading_zeros_of_constants_are_counted(element: str) -> None:
+    width = int(element.lstrip("ui"))
+    least = 2**width - 3 if element.startswith("u") else -3
+    kind = f"tensor<3x{element}>"
+    text = f"""func.func @main() -> {kind} {{
+      %c = stablehlo.constant dense<[{least}, 5, 0]> : {kind}
+      %r = stablehlo.count_leading_zeros %c : {kind}
+      return %r : {kind}
+    }}"""
+    (found,) = vt.run(text, [], engine="xla")
+    assert found.tolist() == [0, width - 3, width]

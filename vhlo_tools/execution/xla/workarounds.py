@@ -98,6 +98,15 @@ def _add(rewriter: Rewriter) -> list[Any] | None:
     return None
 
 
+def _count_leading_zeros(rewriter: Rewriter) -> list[Any] | None:
+    """Of negative constants, XLA counts those of a wider number."""
+    (operand,) = tensors(rewriter)
+    if operand.element.is_unsigned:
+        return None
+    unsigned = operand.bits(rewriter.integer(operand.element.width, unsigned=True))
+    return [unsigned.apply("count_leading_zeros").bits(operand.element).value]
+
+
 def replaced(op: Operation) -> list[int]:
     """The operands that XLA replaces by others, with those that they are computed from."""
     name, made = _short_name(op), _terms(op)
@@ -386,6 +395,7 @@ WORKAROUNDS: Final = patterns_of(
         "stablehlo.compare": _compare,
         "stablehlo.concatenate": _of_bytes,
         "stablehlo.convert": _convert,
+        "stablehlo.count_leading_zeros": _count_leading_zeros,
         **dict.fromkeys(map("stablehlo.{}".format, ("divide", "log", "multiply", "subtract")), _algebra),
         "stablehlo.dot_general": _of_bytes,
         # Constants are taken for signed numbers.
