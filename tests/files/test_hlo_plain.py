@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -102,6 +103,9 @@ def test_what_only_the_backend_knows_is_refused() -> None:
 
 # Layouts with tiles
 
+TILES: list[list[tuple[int, ...]]] = [[(4, 8)], [(8,)], [(2, 4)], [(4, 8), (2, 1)], [(1, 8)], [(2, 2, 2)]]
+OTHER_TILES: list[list[tuple[int, ...]]] = [[(2, 4)], [(4,)], [(1, 2)]]
+
 
 def offset(index: tuple[int, ...], sizes: tuple[int, ...], tiles: list[tuple[int, ...]]) -> int:
     """Where an element lies, by the formula of XLA's documentation, of dimensions from the major one."""
@@ -121,12 +125,25 @@ def offset(index: tuple[int, ...], sizes: tuple[int, ...], tiles: list[tuple[int
     return place
 
 
-def in_memory(array: np.ndarray, order: tuple[int, ...], tiles: list[tuple[int, ...]]) -> dict[int, object]:
-    """Each element by its place; `order` is of dimensions from minor to major."""
-    major = order[::-1]
+class Tiled(NamedTuple):
+    """An array in memory."""
+
+    sizes: tuple[int, ...]
+    order: tuple[int, ...]  # the dimensions from minor to major
+    tiles: list[tuple[int, ...]]
+
+    @property
+    def text(self) -> str:
+        """The shape in HLO, with its layout."""
+        return f"s32[{','.join(map(str, self.sizes))}]{layout_text(self.order, self.tiles)}"
+
+
+def in_memory(array: Any, layout: Tiled) -> dict[int, int]:
+    """Each element by its place."""
+    major = layout.order[::-1]
     sizes = tuple(array.shape[at] for at in major)
     return {
-        offset(tuple(index[at] for at in major), sizes, tiles): array[index]
+        offset(tuple(index[at] for at in major), sizes, layout.tiles): int(array[index])
         for index in itertools.product(*map(range, array.shape))
     }
 
@@ -137,9 +154,9 @@ def layout_text(order: tuple[int, ...], tiles: list[tuple[int, ...]]) -> str:
 
 
 @st.composite
-def bitcasts(draw: st.DrawFn) -> tuple[object, ...]:
+def bitcasts(draw: st.DrawFn) -> tuple[Tiled, Tiled]:
     """Sizes, orders and tiles of an array, and of one that lies as it does: whole tiles, or the same minor ones."""
-    tiles = draw(st.sampled_from([[(4, 8)], [(8,)], [(2, 4)], [(4, 8), (2, 1)], [(1, 8)], [(2, 2, 2)]]))
+    tiles = draw(st.sampled_from(TILES))
     tile = tiles[0]
     outer = draw(st.lists(st.integers(1, 3), max_size=2))
     numbers = draw(st.lists(st.integers(1, 3), min_size=len(tile), max_size=len(tile)))
@@ -151,7 +168,7 @@ def bitcasts(draw: st.DrawFn) -> tuple[object, ...]:
         source[at] = size
     # The other array: of as many elements, with tiles of its own or none.
     count = math.prod(sizes)
-    other = draw(st.sampled_from([tiles, [(2, 4)], [(4,)], [(1, 2)]]))
+    other = draw(st.sampled_from([tiles, *OTHER_TILES]))
     minor = math.prod(other[0])
     if count % minor:
         other = tiles
@@ -160,25 +177,23 @@ def bitcasts(draw: st.DrawFn) -> tuple[object, ...]:
     target = [0] * len(factors)
     for at, size in zip(target_order[::-1], factors, strict=True):
         target[at] = size
-    return tuple(source), tuple(order), tiles, tuple(target), tuple(target_order), other
+    return Tiled(tuple(source), tuple(order), tiles), Tiled(tuple(target), tuple(target_order), other)
 
 
 @given(bitcasts())
 @settings(deadline=None, max_examples=40)
-def test_a_bitcast_keeps_every_element_where_it_is(drawn: tuple[object, ...]) -> None:
-    source, order, tiles, target, target_order, other = drawn
-    kinds = [f"s32[{','.join(map(str, sizes))}]" for sizes in (source, target)]  # type: ignore[call-overload]
-    layouts = [layout_text(order, tiles), layout_text(target_order, other)]  # type: ignore[arg-type]
-    text = f"""HloModule m, entry_computation_layout={{({kinds[0]}{layouts[0]})->{kinds[1]}{layouts[1]}}}
+def test_a_bitcast_keeps_every_element_where_it_is(drawn: tuple[Tiled, Tiled]) -> None:
+    source, target = drawn
+    text = f"""HloModule m, entry_computation_layout={{({source.text})->{target.text}}}
 
 ENTRY main {{
-  x = {kinds[0]}{layouts[0]} parameter(0)
-  ROOT r = {kinds[1]}{layouts[1]} bitcast(x)
+  x = {source.text} parameter(0)
+  ROOT r = {target.text} bitcast(x)
 }}
 """
-    array = np.arange(math.prod(source), dtype=np.int32).reshape(source)  # type: ignore[arg-type, call-overload]
+    array = np.arange(math.prod(source.sizes), dtype=np.int32).reshape(source.sizes)
     (found,) = vt.run(text, [array], engine="reference")
-    assert in_memory(found, target_order, other) == in_memory(array, order, tiles)  # type: ignore[arg-type]
+    assert in_memory(found, target) == in_memory(array, source)
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def _bitcast(rewriter: Rewriter) -> Sequence[Any]:
     sizes, element = rewriter.static(result), result.element_type
     in_memory = rewriter.transpose(operand, _major_to_minor(rewriter, "source_layout", len(operand.type.shape)))
     if operand.type.element_type != element:
-        before = after = rewriter.static(in_memory.type)
+        before = after = list(rewriter.static(in_memory.type))
         count, wanted = math.prod(before), math.prod(sizes)
         # Of narrower elements, each wider one has several along a dimension more.
         if 0 < wanted < count:
