@@ -63,6 +63,8 @@ COMMANDS = {
     "migrate": ["S --target 0.9.0", "S --target 0.9.0 --dry-run", "S --target 0.9.0 -o O", "S --target N"],
     "store status": ["S", "S -o O", "N"],
     "targets": ["N"],
+    # Before a release is asked for.
+    "compile": ["P --for N", "N --for libtpu==0.0.52"],
     "matrix": ["P --producers N --consumers N", "N --sizes --producers jax==N --consumers N"],
     "spec diff": ["N N"],
     "spec import": ["N"],

@@ -76,6 +76,7 @@ CALLS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 #: Those whose outputs need what the short tests do not have, with the test that validates them.
 ELSEWHERE: Final = {
+    "compile": "tests/releases/test_compiling.py",
     "matrix": "tests/releases/test_matrix.py",
     "spec import": "tests/spec_tools/test_checkout.py",
     "report": "tests/frontends/scale/test_store_report.py",

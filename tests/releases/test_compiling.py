@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.corpus import EXAMPLES
+from support.json_records import schema_problems
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main
@@ -70,6 +71,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     hlo = tmp_path / "step.pb"
     assert main(["compile", str(STEP), "--for", TPU, "--hlo", str(hlo), "--output-format", "json"]) == 0
     said = json.loads(capsys.readouterr().out)
+    assert schema_problems("compile", said) == []
     assert (said["ok"], said["release"], len(said["aliases"])) == (True, TPU, 25)
     assert said["aliases"][0] == {
         "parameter": 0,

@@ -8,7 +8,6 @@ from typing import Any, Final, Protocol, TypeVar
 
 import click
 
-from vhlo_tools.cli.display import echo
 from vhlo_tools.records import dataclass
 
 # For each command, an example that works in the folder `examples/`, and the options that its help lists
@@ -106,28 +105,6 @@ HELP: Final[Mapping[str, Help]] = {
     "completion": Help("vhlo completion bash --install"),
 }
 
-#: The version that no longer has old names.
-REMOVED_IN: Final = "0.6.0"
-
-#: Commands that have become part of others, and what to call in their place. They work as they did, and no help lists
-#: them (:mod:`vhlo_tools.cli.deprecated`).
-OLD_NAMES: Final[Mapping[str, str]] = {
-    "alias lint": "vhlo check PROGRAM --target current",
-    "graph": "vhlo report PROGRAM -o graph.svg",
-    "manifest verify": "vhlo manifest check MODEL",
-    "store report": "vhlo report RESULTS --output-format text",
-    "strip": "vhlo retarget ARTIFACT --strip-debug-info -o OUTPUT",
-}
-#: Old names of options, by the command.
-OLD_OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
-    "migrate": {"--report": "--output"},
-    "run": {"--report": "--details"},
-}
-
-
-def say_old(old: str, new: str) -> None:
-    echo(f'vhlo: warning: "vhlo {old}" is deprecated, and is removed in {REMOVED_IN}: use "{new}"', err=True)
-
 
 # Output of ``--help``: one screen, with the usual options and an example; ``--help-all`` prints every option
 
@@ -193,8 +170,7 @@ def prints_json(command: click.Command) -> bool:
 
 
 def _help_of(ctx: click.Context) -> Help:
-    words = words_of(ctx)
-    return HELP[words] if words in HELP else Help(OLD_NAMES[words])
+    return HELP[words_of(ctx)]
 
 
 def _write_example(self: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -210,16 +186,6 @@ class Command(click.Command):
         """Return its parameters, with those that commands share."""
         return [*super().get_params(ctx), *([_JSON_SCHEMA] if prints_json(self) else []), _HELP_ALL]
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        words = words_of(ctx)
-        names, before = OLD_OPTIONS.get(words, {}), args[: args.index("--") if "--" in args else len(args)]
-        for at, each in enumerate(before):
-            name, equals, value = each.partition("=")
-            if name in names:
-                say_old(f"{words} {name}", f"vhlo {words} {names[name]}")
-                args[at] = f"{names[name]}{equals}{value}"
-        return super().parse_args(ctx, args)
-
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         usual = [] if ctx.meta.get(_ALL) else _help_of(ctx).usual.split()
         options = [each for each in super().get_params(ctx) if isinstance(each, click.Option)]
@@ -233,18 +199,9 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A group whose help names its commands in whole lines, and that has their old names too."""
+    """A group whose help names its commands in whole lines."""
 
     command_class: type[click.Command] | None = Command
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        words = f"{words_of(ctx)} {cmd_name}".strip()
-        if words not in OLD_NAMES:
-            return super().get_command(ctx, cmd_name)
-        # Imported here because few calls name one.
-        from vhlo_tools.cli.deprecated import old_command
-
-        return old_command(words)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

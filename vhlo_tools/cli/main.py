@@ -51,12 +51,10 @@ _GROUPS = {
         "compile": "Compile a program for a TPU or GPU that need not be there.",
         "spec": "Show, compare, check and extend the specification of VHLO.",
     },
-    "In place of upstream's tools": {
+    "In place of upstream's tools, and for your shell": {
         "opt": "Run passes on a program, as stablehlo-opt does.",
         "translate": "Serialize and evaluate programs, as stablehlo-translate does.",
         "shims": "Write programs named stablehlo-opt and stablehlo-translate.",
-    },
-    "For your shell": {
         "completion": "Let a shell complete commands and options.",
     },
 }
