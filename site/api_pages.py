@@ -23,7 +23,10 @@ GROUPS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     ),
     "checking": (
         "Check who can read what",
-        ("check", "check_store", "require", "confirm", "matrix", "Finding", "Diagnostic", "SourceLocation"),
+        (
+            *("check", "check_store", "require", "Finding", "Diagnostic", "SourceLocation"),
+            *("confirm", "compile_for", "Compilation", "CompiledAlias", "matrix"),
+        ),
     ),
     "stores": (
         "Work on stores",
