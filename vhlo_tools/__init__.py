@@ -13,8 +13,6 @@ from vhlo_tools.lazy import lazy_exports
 if TYPE_CHECKING:
     from vhlo_tools.aliasing import Alias as Alias, AliasConfig as AliasConfig, Donor as Donor
     from vhlo_tools.api import (
-        Compilation as Compilation,
-        CompiledAlias as CompiledAlias,
         ExpandedProgram as ExpandedProgram,
         check as check,
         check_golden as check_golden,
@@ -111,6 +109,7 @@ if TYPE_CHECKING:
     )
     from vhlo_tools.findings import Diagnostic as Diagnostic, Finding as Finding, SourceLocation as SourceLocation
     from vhlo_tools.gate import check_store as check_store
+    from vhlo_tools.releases import Compilation as Compilation, CompiledAlias as CompiledAlias
     from vhlo_tools.stores import (
         MigrationRecord as MigrationRecord,
         MigrationSummary as MigrationSummary,

@@ -5,12 +5,13 @@ from typing import Final
 EXPORTS: Final = {
     "vhlo_tools": {
         "vhlo_tools.aliasing": "Alias AliasConfig Donor",
-        "vhlo_tools.api": "Compilation CompiledAlias ExpandedProgram check check_golden compile_for confirm constants deserialize diff draw_graph draw_inputs expand externalize_constants extract_constants load_executable load_parallel_executable matrix migrate open_artifact plan_migration record_golden report require resolve_target restore_constants retarget run run_parallel serialize store_status strip verify verify_stores",
+        "vhlo_tools.api": "ExpandedProgram check check_golden compile_for confirm constants deserialize diff draw_graph draw_inputs expand externalize_constants extract_constants load_executable load_parallel_executable matrix migrate open_artifact plan_migration record_golden report require resolve_target restore_constants retarget run run_parallel serialize store_status strip verify verify_stores",
         "vhlo_tools.artifact": "Artifact CertificateSigner Constant Difference Externalized Extracted KeySigner Manifest ManifestDifference Verifier sign verify_signature",
         "vhlo_tools.errors": "AliasError BufferDeletedError DowngradeError EngineCrashError EngineError EngineStartError EngineTimeoutError GoldenError InvalidInputError InvalidProgramError InvalidSpecificationError InvalidUrlError InvalidVersionError LayoutError MalformedArtifactError ManifestError MigrationError MissingExtraError ObjectChangedError ProviderError ReleaseEnvironmentError ResultsError RevisionError SettingsError SignatureError StoreError UnknownReleaseWarning UnknownTargetError UnsupportedFeatureError VerificationError VhloToolsError WorkerError",
         "vhlo_tools.execution": "Buffer CustomCall DonationWarning Executable Execution ParallelExecutable Probe ProbeSite ProbedValue RunReport read_probes",
         "vhlo_tools.findings": "Diagnostic Finding SourceLocation",
         "vhlo_tools.gate": "check_store",
+        "vhlo_tools.releases": "Compilation CompiledAlias",
         "vhlo_tools.stores": "MigrationRecord MigrationSummary PairRecord StoreFile",
         "vhlo_tools.verification": "Drawing Tolerance VerificationReport",
         "vhlo_tools.version": "Version",
@@ -25,7 +26,7 @@ EXPORTS: Final = {
     "vhlo_tools.api": {
         "vhlo_tools.api.aliases": "aliased_artifact with_aliases with_call_aliases",
         "vhlo_tools.api.checking": "Checked check prepare_check require",
-        "vhlo_tools.api.compiling": "Compilation CompiledAlias compile_for",
+        "vhlo_tools.api.compiling": "compile_for",
         "vhlo_tools.api.conversion": "Emit ExpandedProgram deserialize expand linted open_artifact program_of resolve_reachable resolve_target retarget serialize strip",
         "vhlo_tools.api.differences": "diff",
         "vhlo_tools.api.externalization": "LARGE LARGEST_SUM constants externalize_constants extract_constants restore_constants",
@@ -140,7 +141,7 @@ EXPORTS: Final = {
         "vhlo_tools.gate.evaluation": "Gate",
         "vhlo_tools.gate.examination": "find_settings load_settings read_settings",
         "vhlo_tools.gate.findings_cache": "FindingsCache",
-        "vhlo_tools.gate.keys": "KeyPlace read_levels read_patterns settings_schema",
+        "vhlo_tools.gate.keys": "KeyPlace bytes_of read_levels read_patterns settings_schema",
         "vhlo_tools.gate.listing": "Listing",
         "vhlo_tools.gate.rendering": "FORMATS Renderer render render_statistics",
         "vhlo_tools.gate.report_model": "Answer Identity Question Scope Summary Verdict fingerprints identity_of is_refused page_of path_from",
@@ -162,7 +163,8 @@ EXPORTS: Final = {
         "vhlo_tools.program.screening": "convert_hlo screen_artifact",
     },
     "vhlo_tools.releases": {
-        "vhlo_tools.releases.confirming": "Confirmation Evaluation MatrixProgram Prediction confirm_by evaluate predict_reading predict_writing process_of refusals refuse_idle_releases specified_version",
+        "vhlo_tools.releases.compiling": "Compilation CompiledAlias",
+        "vhlo_tools.releases.confirming": "Confirmation Evaluation MatrixProgram Prediction compile_by confirm_by evaluate predict_reading predict_writing process_of refusals refuse_idle_releases specified_version",
         "vhlo_tools.releases.downloads": "Download download_of oldest_python released_on",
         "vhlo_tools.releases.environments": "PACKAGES Package PackageRelease Say clean_environment environment environments_folder find_interpreters made_environment run_uv silent",
         "vhlo_tools.releases.inside.arrays": "pack_arrays unpack_arrays",

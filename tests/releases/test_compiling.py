@@ -12,6 +12,7 @@ from support.json_records import schema_problems
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main
 from vhlo_tools.files import find_hlo_module, view
+from vhlo_tools.gate import bytes_of
 
 pytestmark = pytest.mark.releases
 
@@ -91,3 +92,50 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "aliases 0 of 1 kept" in out
     assert "parameter 0, donor: no output is given the memory of the parameter" in out
     assert main(["compile", str(program), "--for", "jaxlib==0.4.31"]) == 2
+
+
+def test_check_says_what_the_compiler_dropped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = tmp_path / "tiles.mlir"
+    program.write_text(TILES)
+    for release, found in ((TPU, []), (GPU, ["alias_dropped_by_compiler"])):
+        assert main(["check", str(program), "--confirm-with", release, "--output-format", "json"]) == 0
+        (checked,) = json.loads(capsys.readouterr().out)["files"]
+        seen = checked["findings"]
+        assert [each["feature"] for each in seen if each["feature"] != "alias_unusable_donor"] == found
+    (dropped,) = (each for each in seen if each["feature"] == "alias_dropped_by_compiler")
+    assert dropped["message"].startswith(f"{GPU} does not keep the donor parameter 0: no output is given")
+    assert main(["check", str(program), "--confirm-with", GPU, "--deny", "alias_dropped_by_compiler"]) == 1
+
+
+def test_check_limits_the_memory_of_the_device(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    memory = vt.compile_for(STEP, TPU).device_memory
+    assert memory is not None
+    command = ["check", str(STEP), "--confirm-with", TPU, "--max-device-memory"]
+    assert main([*command, f"{memory}B"]) == 0
+    capsys.readouterr()
+    assert main([*command, f"{memory - 1}B"]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"error: device_memory {TPU} needs {memory:,} bytes on each device for it, of at most {memory - 1:,}" in said
+    (tmp_path / "vhlo-tools.toml").write_text(f'confirm-with = "{TPU}"\nmax-device-memory = "1.5KiB"\n')
+    assert main(["check", str(STEP), "--config", str(tmp_path / "vhlo-tools.toml")]) == 1
+    assert "of at most 1,536" in " ".join(capsys.readouterr().out.split())
+    for given, said in (
+        ([*command, "much"], "expected a size such as 16GiB, found 'much'"),
+        (["check", str(STEP), "--target", "1.0.0", "--max-device-memory", "1GB"], "is for a device"),
+        ([*command[:-2], OLD + "@v5e", "--max-device-memory", "1GB"], "does not say how much memory"),
+    ):
+        assert main(given) in (1, 2)
+        out = capsys.readouterr()
+        assert said in " ".join((out.out + out.err).split())
+
+
+@pytest.mark.parametrize(
+    "size", [("16GiB", 16 << 30), ("1.5 kB", None), ("1.5 KB", 1500), ("7B", 7), ("2TB", 2 * 10**12)]
+)
+def test_sizes(size: tuple[str, int | None]) -> None:
+    text, number = size
+    if number is None:
+        with pytest.raises(vt.SettingsError, match="expected a size such as 16GiB"):
+            bytes_of(text)
+    else:
+        assert bytes_of(text) == number

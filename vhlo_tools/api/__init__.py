@@ -7,7 +7,7 @@ from vhlo_tools.lazy import lazy_exports
 if TYPE_CHECKING:
     from vhlo_tools.api.aliases import aliased_artifact, with_aliases, with_call_aliases
     from vhlo_tools.api.checking import Checked, check, prepare_check, require
-    from vhlo_tools.api.compiling import Compilation, CompiledAlias, compile_for
+    from vhlo_tools.api.compiling import compile_for
     from vhlo_tools.api.conversion import (
         Emit,
         ExpandedProgram,

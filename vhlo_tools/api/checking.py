@@ -149,24 +149,29 @@ class Checked:
         except DowngradeError as error:
             return [*error.findings, *(each for each in found if each.level != "error")]
 
-    def confirmed_findings(self, target: Version, releases: Sequence[str]) -> list[Finding]:
+    def confirmed_findings(
+        self, target: Version, releases: Sequence[str], most_memory: int | None = None
+    ) -> list[Finding]:
         """Return an error for each release that refuses the program as written for ``target``, where no error is known.
 
-        Releases older than ``target`` are not asked.
+        Releases older than ``target`` are not asked. Those with a device compile it: an alias that is not kept is a
+        warning, and memory beyond ``most_memory`` bytes on a device an error.
         """
         from vhlo_tools.releases import refusals
 
         if self.artifact is None:
             return []
         if self.expand is not None and self.artifact.requirements().findings(target):
-            return refusals(releases, self.expand(self.artifact, target), target)
-        return refusals(releases, retarget(self.artifact, target, provider=self.provider), target)
+            return refusals(releases, self.expand(self.artifact, target), target, most_memory)
+        return refusals(releases, retarget(self.artifact, target, provider=self.provider), target, most_memory)
 
-    def confirmed_reader_findings(self, reader: Target, releases: Sequence[str]) -> list[Finding]:
+    def confirmed_reader_findings(
+        self, reader: Target, releases: Sequence[str], most_memory: int | None = None
+    ) -> list[Finding]:
         """As :meth:`confirmed_findings`, for the artifact as it is."""
         from vhlo_tools.releases import refusals
 
-        return refusals(releases, self.artifact, reader.version) if self.artifact is not None else []
+        return [] if self.artifact is None else refusals(releases, self.artifact, reader.version, most_memory)
 
     def reader_findings(self, reader: Target) -> list[Finding]:
         """Return why a consumer cannot read the program unchanged; jax reads the container of a jax.export file too."""

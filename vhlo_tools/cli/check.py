@@ -17,6 +17,7 @@ from vhlo_tools.cli import options
 from vhlo_tools.cli.display import Progress, echo, has_colours, shown_progress, window_width
 from vhlo_tools.cli.helping import command
 from vhlo_tools.compat import expansion_flag
+from vhlo_tools.errors import SettingsError
 from vhlo_tools.files import NO_CACHE, write_atomically
 from vhlo_tools.gate import (
     COMMAND_LINE,
@@ -24,6 +25,7 @@ from vhlo_tools.gate import (
     Gate,
     KeyPlace,
     Summary,
+    bytes_of,
     load_settings,
     page_of,
     read_levels,
@@ -79,6 +81,11 @@ _settings_options = options.several(
         "--require-manifest/--no-require-manifest",
         default=None,
         help="Whether an artifact or a jax.export file without a manifest beside it has an error.",
+    ),
+    click.option(
+        "--max-device-memory",
+        metavar="SIZE",
+        help="The most memory that a program may need on each device of --confirm-with, such as 16GiB.",
     ),
     click.option(
         "--against",
@@ -214,6 +221,15 @@ def check(
         raise click.UsageError("--statistics prints text or json: give --output-format json, or text")
     if output is not None:
         options.check_output(output, force=True, binary=False)
+    if settings.max_device_memory is not None:
+        try:
+            bytes_of(settings.max_device_memory)
+        except SettingsError as error:
+            raise click.BadParameter(str(error), param_hint="--max-device-memory") from error
+        if not any("@" in each for each in settings.confirm_with):
+            raise click.UsageError(
+                "--max-device-memory is for a device: expected --confirm-with libtpu==0.0.52@v5e, for one"
+            )
     if settings.require_manifest and options.STANDARD in settings.paths:
         raise click.UsageError("--require-manifest is for files: a manifest is beside a file, and - is stdin")
     if update_baseline and settings.against is not None:

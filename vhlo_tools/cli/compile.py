@@ -16,7 +16,7 @@ from vhlo_tools.cli.helping import command
 from vhlo_tools.printable import printable
 
 if TYPE_CHECKING:
-    from vhlo_tools.api import Compilation, CompiledAlias
+    from vhlo_tools.releases import Compilation, CompiledAlias
 
 
 @command()

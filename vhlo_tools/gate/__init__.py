@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from vhlo_tools.gate.evaluation import Gate
     from vhlo_tools.gate.examination import find_settings, load_settings, read_settings
     from vhlo_tools.gate.findings_cache import FindingsCache
-    from vhlo_tools.gate.keys import KeyPlace, read_levels, read_patterns, settings_schema
+    from vhlo_tools.gate.keys import KeyPlace, bytes_of, read_levels, read_patterns, settings_schema
     from vhlo_tools.gate.listing import Listing
     from vhlo_tools.gate.rendering import FORMATS, Renderer, render, render_statistics
     from vhlo_tools.gate.report_model import (

@@ -14,6 +14,7 @@ from vhlo_tools.compat import expansion_policy
 from vhlo_tools.errors import MalformedArtifactError, VhloToolsError
 from vhlo_tools.files import Kind, Others, is_url, nobody, open_regular, place, recognise
 from vhlo_tools.gate.examination import Content, Examination, Examiner, Task, os_message
+from vhlo_tools.gate.keys import bytes_of
 from vhlo_tools.gate.listing import STANDARD, Listing
 from vhlo_tools.gate.report_model import Answer, Question, Scope, Verdict
 from vhlo_tools.gate.settings import Settings, apply_levels
@@ -272,6 +273,7 @@ class Gate:
             self._trusted,
             settings.confirm_with,
             settings.read_with,
+            None if settings.max_device_memory is None else bytes_of(settings.max_device_memory),
         )
 
     def _verdicts(

@@ -232,6 +232,7 @@ class Examiner:
     trusted: bool = False  # whether MLIR may parse bytecode directly in this process
     confirm_with: tuple[str, ...] = ()  # real releases that must read what is written, or found, without errors
     read_with: str | None = None  # the release that reads MLIR text
+    most_memory: int | None = None  # the bytes that a program may need on a device of `confirm_with`
 
     def __call__(self, tasks: Sequence[Task]) -> list[Examination]:
         """Examine programs; an error in one does not affect the others."""
@@ -304,9 +305,9 @@ class Examiner:
         found = checked.reader_findings(target) if question.reading else checked.findings(version, target.consumers)
         if self.confirm_with and not any(each.level == "error" for each in found):
             if question.reading:
-                found += checked.confirmed_reader_findings(question.target, self.confirm_with)
+                found += checked.confirmed_reader_findings(question.target, self.confirm_with, self.most_memory)
             else:
-                found += checked.confirmed_findings(version, self.confirm_with)
+                found += checked.confirmed_findings(version, self.confirm_with, self.most_memory)
         return [replace(each, target=version) for each in found]
 
 

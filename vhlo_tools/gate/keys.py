@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from datetime import date, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
@@ -315,7 +316,7 @@ _features: Final = _each(
     "the id of a feature (`vhlo spec list` shows all)",
 )
 
-_RELEASE: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]*==[0-9A-Za-z.+!-]+$"
+_RELEASE: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]*==[0-9A-Za-z.+!-]+(@[0-9A-Za-z:x]+)?$"
 
 
 @value_kind({"type": "string", "pattern": _RELEASE})
@@ -330,6 +331,31 @@ _releases: Final = _each(
     lambda name: re.match(_RELEASE, name, re.ASCII),
     "a release such as jaxlib==0.4.31",
 )
+
+
+_MEMORY: Final = r"^(\d{1,12})(\.\d{1,3})? ?([KMGT]i?)?B$"
+_UNITS: Final = "KMGT"
+
+
+def bytes_of(memory: str) -> int:
+    """Return the bytes in ``16GiB`` or ``1.5 GB``, in units of 1024 or of 1000.
+
+    Raises:
+        SettingsError: If it is no size.
+    """
+    found = re.match(_MEMORY, memory, re.ASCII)
+    if found is None:
+        raise SettingsError(f"expected a size such as 16GiB, found {memory!r}")
+    unit = found[3] or ""
+    factor = (1024 if unit.endswith("i") else 1000) ** (_UNITS.index(unit[0]) + 1 if unit else 0)
+    return int(Fraction(found[1] + (found[2] or "")) * factor)
+
+
+@value_kind({"type": "string", "pattern": _MEMORY})
+def _memory(value: Any, place: KeyPlace) -> str:
+    if not isinstance(value, str) or not re.match(_MEMORY, value, re.ASCII):
+        raise place.must_be("a size such as 16GiB", value)
+    return value
 
 
 @value_kind(TEXT)
@@ -359,6 +385,7 @@ _SETTINGS: Final[Mapping[str, ValueKind[Any]]] = {
     "allow-signature-change": _flag,
     "forbid-expansions": _features,
     "confirm-with": _releases,
+    "max-device-memory": _memory,
     "read-with": _release,
     "require-manifest": _flag,
     "as-of": _day,

@@ -135,6 +135,7 @@ class Settings:
         allow_signature_change: Whether that may change the types of arguments and results of public functions.
         forbid_expansions: The features that may not be rewritten.
         confirm_with: The real releases that must read what is written for a target, or found readable.
+        max_device_memory: The most memory that a program may need on each device of ``confirm_with``, such as 16GiB.
         read_with: The release that reads MLIR text that is too old for the library.
         require_manifest: Whether every artifact and jax.export file must have a manifest beside it.
         as_of: The day from which windows count back; ``None`` is today.
@@ -161,6 +162,7 @@ class Settings:
     allow_signature_change: bool = False
     forbid_expansions: tuple[str, ...] = ()
     confirm_with: tuple[str, ...] = ()
+    max_device_memory: str | None = None
     read_with: str | None = None
     require_manifest: bool = False
     as_of: date | None = None

@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING
 from vhlo_tools.lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from vhlo_tools.releases.compiling import Compilation, CompiledAlias
     from vhlo_tools.releases.confirming import (
         Confirmation,
         Evaluation,
         MatrixProgram,
         Prediction,
+        compile_by,
         confirm_by,
         evaluate,
         predict_reading,

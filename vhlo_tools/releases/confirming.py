@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import atexit
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from vhlo_tools.artifact import Artifact, other_dialects
 from vhlo_tools.compat import nesting_findings
-from vhlo_tools.errors import ReleaseEnvironmentError, SettingsError
+from vhlo_tools.errors import InvalidProgramError, ReleaseEnvironmentError, SettingsError
 from vhlo_tools.execution import Executable
 from vhlo_tools.findings import Finding
 from vhlo_tools.records import dataclass
+from vhlo_tools.releases.compiling import Compilation, compilation_of
 from vhlo_tools.releases.environments import PackageRelease
-from vhlo_tools.releases.process import ReleaseProcess
+from vhlo_tools.releases.process import Answer, ReleaseProcess
 from vhlo_tools.spec import known_jax_releases, known_releases, newest_version
 from vhlo_tools.verification import Drawing, draw_inputs
 from vhlo_tools.version import Version, VhloToolsError
@@ -138,7 +139,11 @@ class Confirmation:
 
 def confirm_by(release: str, artifact: Artifact) -> Confirmation:
     """The release, such as ``jaxlib==0.4.31``, has two minutes to answer."""
-    answer = process_of(release).read(bytes(artifact))
+    answer = _asked(release, artifact, process_of(release).read(bytes(artifact)))
+    return Confirmation(release, artifact.name, answer.succeeded, answer.words, answer.seconds)
+
+
+def _asked(release: str, artifact: Artifact, answer: Answer) -> Answer:
     if answer.failed == "timeout":
         raise ReleaseEnvironmentError(f"{release} does not read {artifact.name} to the end: {answer.words}")
     if answer.failed == "crash" and "SIGKILL" in answer.words:
@@ -146,7 +151,21 @@ def confirm_by(release: str, artifact: Artifact) -> Confirmation:
         raise ReleaseEnvironmentError(
             f"{release} was killed while it read {artifact.name}: it may need more memory than there is; try again"
         )
-    return Confirmation(release, artifact.name, answer.succeeded, answer.words, answer.seconds)
+    return answer
+
+
+def compile_by(release: str, artifact: Artifact) -> Compilation:
+    """As for :func:`vhlo_tools.compile_for`."""
+    process = process_of(release)
+    if process.release.kind.devices is None:
+        raise ReleaseEnvironmentError(
+            f"{release} is no compiler of accelerators: expected a release of libtpu, for one"
+        )
+    answer = _asked(release, artifact, process.compile(bytes(artifact), optimized=True))
+    if answer.failed:
+        kind = ReleaseEnvironmentError if answer.failed == "crash" else InvalidProgramError
+        raise kind(f"{release} does not compile {artifact.name}: {answer.words}")
+    return compilation_of(release, artifact, answer)
 
 
 def _releases_for(releases: Sequence[str], version: Version) -> tuple[str, ...]:
@@ -165,22 +184,67 @@ def refuse_idle_releases(releases: Sequence[str], versions: Sequence[Version]) -
         )
 
 
-def refusals(releases: Sequence[str], artifact: Artifact, version: Version) -> list[Finding]:
-    """An error for each release that does not read the artifact; those older than ``version`` are not asked."""
-    asked = (confirm_by(release, artifact) for release in _releases_for(releases, version))
-    return [
-        Finding(
-            feature="refused_by_release",
+_REPORT: Final = (
+    "write it for an older version, or leave out what the release refuses; and report it, for the specification is "
+    "wrong or the release has a bug"
+)
+
+
+def refusals(
+    releases: Sequence[str], artifact: Artifact, version: Version, most_memory: int | None = None
+) -> list[Finding]:
+    """Those older than ``version`` are not asked; those with a device compile.
+
+    An error for each that does not read or compile the artifact, or needs more than ``most_memory`` bytes on a device;
+    a warning for each alias that it does not keep.
+    """
+    found: list[Finding] = []
+    for release in _releases_for(releases, version):
+        if PackageRelease.parse(release).device:
+            found += _on_device(release, artifact, version, most_memory)
+        elif not (each := confirm_by(release, artifact)).read:
+            what = f"does not read it, although the specification says so: {each.words}"
+            found.append(_refusal(release, what, version, _REPORT))
+    return found
+
+
+def _refusal(release: str, what: str, version: Version, remedy: str) -> Finding:
+    return Finding("refused_by_release", "error", "release", f"{release} {what}", target=version, remedy=remedy)
+
+
+def _on_device(release: str, artifact: Artifact, version: Version, most_memory: int | None) -> Iterator[Finding]:
+    answer = _asked(release, artifact, process_of(release).compile(bytes(artifact), optimized=True))
+    if answer.failed:
+        remedy = "leave out what the compiler refuses; a release that is named without a device only reads the program"
+        yield _refusal(release, f"does not compile it: {answer.words}", version, remedy)
+        return
+    compiled = compilation_of(release, artifact, answer)
+    for each in compiled.aliases:
+        if not each.kept:
+            yield Finding(
+                feature="alias_dropped_by_compiler",
+                level="warning",
+                kind="alias",
+                message=f"{release} does not keep {each}: {each.reason}",
+                target=version,
+                remedy="alias an output that lies in memory as the parameter does, or remove the alias: the caller "
+                "loses the buffer without a benefit",
+            )
+    if most_memory is None:
+        return
+    needed = compiled.device_memory
+    if needed is None:
+        raise ReleaseEnvironmentError(f"{release} does not say how much memory a program needs: name a newer one")
+    if needed > most_memory:
+        yield Finding(
+            feature="device_memory",
             level="error",
             kind="release",
-            message=f"{each.release} does not read it, although the specification says so: {each.words}",
+            message=f"{release} needs {needed:,} bytes on each device for it, of at most {most_memory:,}",
             target=version,
-            remedy="write it for an older version, or leave out what the release refuses; and report it, for the "
-            "specification is wrong or the release has a bug",
+            remedy="donate inputs that outputs may be written over, make the program smaller, or compile it for more "
+            "devices",
         )
-        for each in asked
-        if not each.read
-    ]
 
 
 def process_of(release: str) -> ReleaseProcess:

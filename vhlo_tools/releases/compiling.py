@@ -1,0 +1,112 @@
+"""What the compiler of an accelerator makes of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from vhlo_tools.aliasing import Alias, AliasConfig, Donor, compiled_aliases, format_index
+from vhlo_tools.artifact import Artifact
+from vhlo_tools.errors import ReleaseEnvironmentError
+from vhlo_tools.files import HloHeader, find_hlo_module, read_hlo_module, view
+from vhlo_tools.records import dataclass
+from vhlo_tools.releases.process import Answer
+
+#: What is asked of an analysis of costs, by the names of XLA.
+_COSTS: Final = MappingProxyType({"flops": "flops", "bytes_accessed": "bytes accessed"})
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledAlias:
+    """What a compiler made of an alias or a donor that a program declares.
+
+    Attributes:
+        declared: The alias, or the donor.
+        output_index: The index of the output that has the memory of the input; ``None`` if none has.
+        reason: Why it was not kept, or was given to another output than declared; empty otherwise.
+    """
+
+    declared: Alias | Donor
+    output_index: tuple[int, ...] | None
+    reason: str = ""
+
+    def __str__(self) -> str:
+        index = getattr(self.declared, "output_index", None)
+        what = "the donor" if index is None else f"the alias of output {format_index(index)} with"
+        inside = f" at {format_index(self.declared.parameter_index)}" if self.declared.parameter_index else ""
+        return f"{what} parameter {self.declared.parameter_number}{inside}"
+
+    @property
+    def kept(self) -> bool:
+        """Whether the memory of the input is used for an output, of an alias for its own."""
+        return self.output_index is not None and self.output_index == getattr(
+            self.declared, "output_index", self.output_index
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """A program that the compiler of an accelerator compiled for devices that need not be there.
+
+    Attributes:
+        program: The name of the program.
+        release: The release, with the device: ``libtpu==0.0.52@v5e:2x2``.
+        aliases: What became of each alias and donor, in the order of the parameters.
+        memory: Bytes on each device, by ``code``, ``arguments``, ``results``, ``aliased``, ``temporary`` and, of newer
+            plugins, ``peak``; ``None`` if the plugin does not say.
+        costs: ``flops`` and ``bytes_accessed`` of one execution on one device, as far as the plugin says.
+        hlo: The optimized program, a serialized HloModuleProto.
+        seconds: How long it took.
+    """
+
+    program: str
+    release: str
+    aliases: tuple[CompiledAlias, ...]
+    memory: Mapping[str, int] | None
+    costs: Mapping[str, float]
+    hlo: bytes
+    seconds: float
+
+    @property
+    def device_memory(self) -> int | None:
+        """Bytes that each device needs: code, arguments, what is temporary, and results that are no arguments."""
+        if self.memory is None:
+            return None
+        held = sum(self.memory.get(name, 0) for name in ("code", "arguments", "results", "temporary"))
+        return held - self.memory.get("aliased", 0)
+
+
+def compilation_of(release: str, artifact: Artifact, answer: Answer) -> Compilation:
+    """``answer`` is that of a compiler that succeeded, with the optimized program.
+
+    Raises ``ReleaseEnvironmentError`` if that is not HLO.
+    """
+    said: Any = answer.value
+    (optimized,) = answer.parts
+    found = find_hlo_module(view(optimized))
+    if found is None:
+        raise ReleaseEnvironmentError(f"{release} gives its optimized program in another form than HLO")
+    costs = {name: said["costs"][key] for name, key in _COSTS.items() if said["costs"] and key in said["costs"]}
+    kept = _kept(artifact.aliases(), read_hlo_module(found))
+    return Compilation(artifact.name, release, kept, said["memory"], costs, bytes(found), answer.seconds)
+
+
+def _kept(declared: AliasConfig, compiled: HloHeader) -> tuple[CompiledAlias, ...]:
+    given = {(each.parameter_number, each.parameter_index): each.output_index for each in compiled.aliases}
+    # What the rules of XLA make of them, on every backend.
+    expected = {(each.parameter_number, each.parameter_index) for each in compiled_aliases(declared)}
+    found = []
+    entries: list[Alias | Donor] = [*declared.aliases, *declared.donors]
+    for each in sorted(entries, key=lambda one: (one.parameter_number, one.parameter_index)):
+        key = each.parameter_number, each.parameter_index
+        output, wanted = given.get(key), getattr(each, "output_index", None)
+        reason = ""
+        if output is None:
+            reason = "no output is given the memory of the parameter"
+            if key not in expected:
+                reason += ": none that is left has as many bytes"
+        elif isinstance(each, Alias) and output != wanted:
+            reason = f"another output is given the memory of the parameter: {format_index(output)}"
+        found.append(CompiledAlias(each, output, reason))
+    return tuple(found)
