@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from datetime import date, datetime
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
@@ -348,7 +347,8 @@ def bytes_of(memory: str) -> int:
         raise SettingsError(f"expected a size such as 16GiB, found {memory!r}")
     unit = found[3] or ""
     factor = (1024 if unit.endswith("i") else 1000) ** (_UNITS.index(unit[0]) + 1 if unit else 0)
-    return int(Fraction(found[1] + (found[2] or "")) * factor)
+    digits = (found[2] or ".")[1:]
+    return int(found[1] + digits) * factor // 10 ** len(digits)
 
 
 @value_kind({"type": "string", "pattern": _MEMORY})
