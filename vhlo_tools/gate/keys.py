@@ -348,7 +348,8 @@ def bytes_of(memory: str) -> int:
     unit = found[3] or ""
     factor = (1024 if unit.endswith("i") else 1000) ** (_UNITS.index(unit[0]) + 1 if unit else 0)
     digits = (found[2] or ".")[1:]
-    return int(found[1] + digits) * factor // 10 ** len(digits)
+    size: int = int(found[1] + digits) * factor // 10 ** len(digits)
+    return size
 
 
 @value_kind({"type": "string", "pattern": _MEMORY})
