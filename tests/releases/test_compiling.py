@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.corpus import EXAMPLES
@@ -90,7 +94,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["compile", str(program), "--for", GPU]) == 1
     out = " ".join(capsys.readouterr().out.split())
     assert "aliases 0 of 1 kept" in out
-    assert "parameter 0, donor: no output is given the memory of the parameter" in out
+    assert "lost: the donor parameter 0: no output is given the memory of the parameter" in out
     assert main(["compile", str(program), "--for", "jaxlib==0.4.31"]) == 2
 
 
@@ -139,3 +143,25 @@ def test_sizes(size: tuple[str, int | None]) -> None:
             bytes_of(text)
     else:
         assert bytes_of(text) == number
+
+
+def test_a_page_shows_devices(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page, program = tmp_path / "page.html", tmp_path / "called.mlir"
+    assert main(["report", str(STEP), "--for", TPU, "--for", GPU, "-o", str(page)]) == 0
+    devices = devices_in(page.read_text())
+    assert [each["release"] for each in devices] == [TPU, GPU]
+    for each in devices:
+        assert dict(each["lines"])["aliases"] == "25 of 25 kept"
+    program.write_text(
+        "func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {\n"
+        "%0 = stablehlo.custom_call @mine(%a) : (tensor<2xf32>) -> tensor<2xf32>\nreturn %0 : tensor<2xf32>\n}"
+    )
+    assert "Custom emitter for mine not found" in json.dumps(devices_in(vt.report(program, compile_for=[TPU]).html))
+    capsys.readouterr()
+    assert main(["report", str(STEP), str(program), "--for", TPU, "-o", str(tmp_path / "two.html")]) == 2
+    assert "compile_for is for one program" in capsys.readouterr().err
+
+
+def devices_in(page: str) -> Any:
+    (data,) = re.findall(r'id="data">([^<]*)<', page)
+    return json.loads(gzip.decompress(base64.b64decode(data)))["devices"]

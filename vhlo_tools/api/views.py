@@ -13,17 +13,27 @@ from vhlo_tools.api.aliases import aliased_artifact
 from vhlo_tools.api.checking import Checked, prepare_check
 from vhlo_tools.api.conversion import resolve_target
 from vhlo_tools.api.differences import diff
-from vhlo_tools.errors import InvalidInputError, LayoutError, UnsupportedFeatureError, VhloToolsError
+from vhlo_tools.errors import (
+    DowngradeError,
+    InvalidInputError,
+    InvalidProgramError,
+    LayoutError,
+    UnsupportedFeatureError,
+    VhloToolsError,
+)
 from vhlo_tools.files import Kind, Place, Url, identify, is_path, is_saved_model, place
+from vhlo_tools.printable import printable
 from vhlo_tools.spec import minimum_version
 from vhlo_tools.stores import AT_REST
 from vhlo_tools.viewing import MOST_BOXES, dot_lines, mermaid_lines, picture_of, program_graph, svg_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from vhlo_tools.artifact import Artifact
     from vhlo_tools.files import Source
     from vhlo_tools.program import CheckOptions, ProgramSource
+    from vhlo_tools.releases import Say
     from vhlo_tools.stores import StoreFile
     from vhlo_tools.version import Version
     from vhlo_tools.viewing import Page, Picture
@@ -108,6 +118,8 @@ def report(
     target: str | Version | None = None,
     as_of: date | None = None,
     other_name: str | None = None,
+    compile_for: Sequence[str] = (),
+    say: Say | None = None,
     **options: Unpack[CheckOptions],
 ) -> Page:
     """Return a page to look at: one HTML file, which asks nothing of any network.
@@ -126,6 +138,9 @@ def report(
             store are to be for; by default the oldest version, so that everything that is newer is listed.
         as_of: The day for which the page is made, and from which windows in ``target`` count back; by default today.
         other_name: The name of the other program, by default its path.
+        compile_for: Releases, with devices, whose compilers are to say what they make of one program, as
+            :func:`compile_for` does.
+        say: Is told if an environment of a release is made.
         options: As for :func:`vhlo_tools.check`.
 
     Returns:
@@ -138,6 +153,8 @@ def report(
         MigrationError: If there is no file in a store.
         ResultsError: If results are damaged.
         MissingExtraError: If results are to be read, and pyarrow is not installed.
+        InvalidInputError: If it is no program that is to be compiled.
+        ReleaseEnvironmentError: If a release of ``compile_for`` cannot be had.
         UnknownTargetError: If the target is unknown.
         InvalidVersionError: If the target looks like a version but is not valid.
     """
@@ -145,10 +162,13 @@ def report(
     resolved = minimum_version()
     if target is not None:
         resolved = resolve_target(str(target), as_of=as_of, provider=options.get("provider")).version
+    where = place(program) if other is None and is_path(program) else None
+    is_results = isinstance(where, Path) and _is_results(where)
+    if compile_for and (other is not None or is_results or (where is not None and _is_store(where))):
+        raise InvalidInputError("compile_for is for one program: found two, a store, or results")
     if other is not None:
         return _difference(program, other, (options.get("name"), other_name), today, options)
-    where = place(program) if is_path(program) else None
-    if isinstance(where, Path) and _is_results(where):
+    if is_results:
         from vhlo_tools.stores import summarize_results
         from vhlo_tools.viewing import assembled, results_contents
 
@@ -171,8 +191,20 @@ def report(
         target_text="" if target is None else str(target),
         today=today,
         source=_of_source(source),
+        devices={release: _on_device(checked.artifact, release, say) for release in compile_for},
     )
     return assembled("program", contents)
+
+
+def _on_device(artifact: Artifact, release: str, say: Say | None) -> Iterable[tuple[str, str]]:
+    # Imported here because a browser has none of it.
+    from vhlo_tools.api.compiling import compile_for
+    from vhlo_tools.releases import silent
+
+    try:
+        return tuple(compile_for(artifact, release, target=release.partition("@")[0], say=say or silent).facts())
+    except (DowngradeError, InvalidProgramError, UnsupportedFeatureError) as error:
+        return (("is not compiled", printable(str(error))),)
 
 
 def _of_source(source: Source) -> list[tuple[str, str]]:

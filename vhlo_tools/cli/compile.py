@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
 from vhlo_tools import api
-from vhlo_tools.aliasing import format_index
 from vhlo_tools.cli import options
 from vhlo_tools.cli.display import echo, show_facts
 from vhlo_tools.cli.helping import command
-from vhlo_tools.printable import printable
 
 if TYPE_CHECKING:
     from vhlo_tools.releases import Compilation, CompiledAlias
@@ -49,7 +46,7 @@ def compile(source: str, release: str, hlo: str | None, force: bool, provider: s
     if output_format == "json":
         options.echo_json(_values(compiled))
     else:
-        show_facts(f"{compiled.program} on {compiled.release}", _facts(compiled))
+        show_facts(f"{compiled.program} on {compiled.release}", compiled.facts())
     click.get_current_context().exit(0 if all(each.kept for each in compiled.aliases) else 1)
 
 
@@ -78,23 +75,3 @@ def _values(compiled: Compilation) -> dict[str, object]:
 def _declared(each: CompiledAlias) -> tuple[int, ...] | None:
     index: tuple[int, ...] | None = getattr(each.declared, "output_index", None)
     return index
-
-
-def _facts(compiled: Compilation) -> Iterator[tuple[str, str]]:
-    lost = [each for each in compiled.aliases if not each.kept]
-    number = len(compiled.aliases)
-    yield "aliases", f"{number - len(lost)} of {number} kept" if number else "none declared"
-    for each in lost:
-        index = _declared(each)
-        what = "donor" if index is None else f"alias of output {format_index(index)}"
-        inside = f" {format_index(each.declared.parameter_index)}" if each.declared.parameter_index else ""
-        yield "", f"parameter {each.declared.parameter_number}{inside}, {what}: {printable(each.reason)}"
-    if compiled.memory is None:
-        yield "memory", "the compiler does not say"
-    else:
-        # What is zero for all programs without host memory.
-        shown = {name: size for name, size in compiled.memory.items() if size or not name.startswith("host_")}
-        yield "memory", ", ".join(f"{name.replace('_', ' ')} {size:,}" for name, size in shown.items()) + " bytes"
-    costs = [f"{name.replace('_', ' ')} {value:,.0f}" for name, value in compiled.costs.items()]
-    yield "costs", ", ".join(costs) or "the compiler does not say"
-    yield "compiled in", f"{compiled.seconds:.1f} s"

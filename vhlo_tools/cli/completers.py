@@ -204,7 +204,7 @@ COMPLETERS: Final[Mapping[str, Completer]] = {
     **dict.fromkeys(("start", "end", "version"), _of(_versions)),
     **dict.fromkeys(("deny", "warn", "allow"), _of(_with_kinds)),
     **dict.fromkeys(("producers", "consumers", "confirm_with"), _listed(_released)),
-    **dict.fromkeys(("read_with", "release"), _released),
+    **dict.fromkeys(("read_with", "release", "compile_for"), _released),
     "explain": _of(_explained),
     "allow_relaxed": _listed(_of(_relaxed)),
     "feature": _of(_features),

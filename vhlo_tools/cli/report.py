@@ -42,6 +42,7 @@ _FORMATS_OF: Final = {
     "other": _PAGE,
     "target": _PAGE,
     "as_of": _PAGE,
+    "compile_for": _PAGE,
     "trusted": _PAGE,
     "provider": (*_PAGE, *_GRAPH),
     "function": _GRAPH,
@@ -75,6 +76,13 @@ max_nodes_option: OptionDecorator = click.option(
     "--target",
     metavar="TARGET",
     help="The consumer that findings are about: a version (1.9.0), a release (jaxlib==0.4.31), a window (12w).",
+)
+@click.option(
+    "--for",
+    "compile_for",
+    multiple=True,
+    metavar="RELEASE",
+    help="Show what its compiler makes of PROGRAM: libtpu==0.0.52@v5e. May be given several times.",
 )
 @options.as_of_option
 @options.read_in_time_option
@@ -121,7 +129,7 @@ def report(
 def _write_page(source: str, other: str | None, output: str, *, force: bool, **showing: Any) -> None:
     if other is None:
         program, name = options.read_program(source)
-        page = api.report(program, name=name, **showing)
+        page = api.report(program, name=name, say=lambda line: echo(f"vhlo: {line}", err=True), **showing)
     else:
         (program, name), (compared, other_name) = options.read_programs(source, other)
         page = api.report(program, compared, name=name, other_name=other_name, **showing)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -10,6 +10,7 @@ from vhlo_tools.aliasing import Alias, AliasConfig, Donor, compiled_aliases, for
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.errors import ReleaseEnvironmentError
 from vhlo_tools.files import HloHeader, find_hlo_module, read_hlo_module, view
+from vhlo_tools.printable import printable
 from vhlo_tools.records import dataclass
 from vhlo_tools.releases.process import Answer
 
@@ -67,6 +68,22 @@ class Compilation:
     costs: Mapping[str, float]
     hlo: bytes
     seconds: float
+
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """Yield what there is to say, as topic and text; aliases that were lost follow those that were kept."""
+        lost = [each for each in self.aliases if not each.kept]
+        number = len(self.aliases)
+        yield "aliases", f"{number - len(lost)} of {number} kept" if number else "none declared"
+        yield from (("", printable(f"lost: {each}: {each.reason}")) for each in lost)
+        if self.memory is None:
+            yield "memory", "the compiler does not say"
+        else:
+            # What is zero for all programs without host memory.
+            shown = {name: size for name, size in self.memory.items() if size or not name.startswith("host_")}
+            yield "memory", ", ".join(f"{name.replace('_', ' ')} {size:,}" for name, size in shown.items()) + " bytes"
+        costs = [f"{name.replace('_', ' ')} {value:,.0f}" for name, value in self.costs.items()]
+        yield "costs", ", ".join(costs) or "the compiler does not say"
+        yield "compiled in", f"{self.seconds:.1f} s"
 
     @property
     def device_memory(self) -> int | None:

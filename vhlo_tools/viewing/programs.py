@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.artifact import outline_of
@@ -89,6 +90,14 @@ class AliasRow:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceRow:
+    """What a compiler makes of the program."""
+
+    release: str  # with the device
+    lines: tuple[tuple[str, str], ...]  # topic and text
+
+
+@dataclass(frozen=True, slots=True)
 class FindingRow:
     """A finding, with the ops that have it."""
 
@@ -130,6 +139,7 @@ class ProgramContents:
     constants_number: int  # of all constants
     constants_bytes: int  # of the values of all constants in the file
     graph: GraphColumns
+    devices: tuple[DeviceRow, ...] = ()
 
 
 # Contents of the page for a program, read from an artifact
@@ -152,11 +162,12 @@ def program_contents(
     target_text: str = "",
     today: date,
     source: Sequence[tuple[str, str]] = (),
+    devices: Mapping[str, Iterable[tuple[str, str]]] = MappingProxyType({}),
 ) -> ProgramContents:
     """The findings are about ``target``, which the user spelled ``target_text``.
 
     If the program is no artifact yet, and the given one is what it would be, ``source`` has what is to be said of it in
-    place of what it is and who reads it.
+    place of what it is and who reads it. ``devices`` has by release what its compiler makes of the program.
     """
     requirements = artifact.requirements()
     graph = program_graph(artifact)
@@ -202,6 +213,7 @@ def program_contents(
         constants_number=len(constants),
         constants_bytes=constants_bytes,
         graph=graph_columns(graph),
+        devices=tuple(DeviceRow(printable(name), tuple(said)) for name, said in devices.items()),
     )
 
 

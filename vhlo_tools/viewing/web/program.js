@@ -1,6 +1,6 @@
 // The page for a program.
 
-import { section } from "./elements.js";
+import { el, section } from "./elements.js";
 import { Graph } from "./contents.js";
 import { Explorer } from "./explorer.js";
 import { head, lines, pathTitle, show } from "./frame.js";
@@ -11,6 +11,7 @@ const PARTS = [
   ["timeline", "Time line"],
   ["graph", "Graph"],
   ["signature", "Inputs and outputs"],
+  ["devices", "Devices"],
   ["constants", "Constants"],
   ["findings", "Findings"],
 ];
@@ -18,6 +19,14 @@ const PARTS = [
 const GRAPH =
   "Groups are functions, regions and lines of the source; the colour is the version that an op needs. " +
   "Click to unfold, drag to move, zoom with the control key and the wheel.";
+
+const DEVICES = "What the compilers of these devices make of the program: aliases that they keep, bytes on each device, costs.";
+
+function devices({ devices: all }) {
+  if (!all.length) return null;
+  const parts = all.map(({ release, lines: said }) => [el("h3", {}, release), lines(said)]);
+  return section("devices", "Devices", DEVICES, ...parts);
+}
 
 show((contents) => {
   const graph = new Graph(contents.graph, contents.versions);
@@ -36,11 +45,12 @@ show((contents) => {
     explorer.nextFound(1);
   };
   return {
-    top: head(pathTitle(contents.name), PARTS, lines(contents.lines)),
+    top: head(pathTitle(contents.name), PARTS.filter(([id]) => id !== "devices" || contents.devices.length), lines(contents.lines)),
     main: [
       timeline(contents, { onFeature }),
       section("graph", "Graph", GRAPH, explorer.element),
       signature(contents),
+      devices(contents),
       constants(contents, graph, { onOp }),
       findings(contents, { onOp }),
     ],
