@@ -273,3 +273,19 @@ def test_it_is_plain_already_or_cut() -> None:
             plain_hlo(proto[:end], "x")
         except (vt.InvalidProgramError, vt.MalformedArtifactError):
             continue
+
+
+def test_shapes_that_nest_without_end_are_refused() -> None:
+    shape = encode_message((2, 11), (3, 4))
+    for _ in range(2000):
+        shape = encode_message((2, 13), (4, shape))
+    instruction = encode_message((1, "p"), (2, "parameter"), (3, shape), (35, 1))
+    proto = encode_message((1, "m"), (2, "e"), (3, encode_message((1, "e"), (2, instruction))))
+    with pytest.raises(vt.MalformedArtifactError, match="nest deeper than 100"):
+        plain_hlo(proto, "x")
+
+
+def test_unbounded_sizes_with_a_layout() -> None:
+    main = "ENTRY e {\n  x = f32[?]{0} parameter(0)\n  ROOT r = f32[?]{0} add(x, x)\n}\n"
+    text = f"HloModule m, entry_computation_layout={{(f32[?]{{0}})->f32[?]{{0}}}}\n\n{main}"
+    assert "tensor<?xf32>" in str(vt.deserialize(vt.serialize(text)))

@@ -108,7 +108,7 @@ _HEAD: Final = re.compile(r"\s*HloModule\s+([^\s,]+)")
 _ENTRY: Final = re.compile(r"^[ \t]*ENTRY\b[^\n]*\n", re.MULTILINE)
 _INSTRUCTION: Final = re.compile(r"\s*(ROOT\s+)?%?[\w.-]+\s*=")
 _PARAMETER: Final = re.compile(r"\s*parameter\(\s*(\d{1,9})\s*\)")
-_DEEPEST: Final = 100
+DEEPEST: Final = 100
 #: `<=` and a number of 64 bits: Python refuses to convert very long numbers.
 _LONGEST_SIZE: Final = 21
 
@@ -222,8 +222,8 @@ class _Shapes:
             raise self.malformed()
 
     def shape(self, depth: int) -> Shape:
-        if depth > _DEEPEST:
-            raise AliasError(f"shapes nest deeper than {_DEEPEST}")
+        if depth > DEEPEST:
+            raise AliasError(f"shapes nest deeper than {DEEPEST}")
         if self._skip("("):
             elements: list[Shape] = []
             while not self._skip(")"):
@@ -323,8 +323,8 @@ def read_snapshot(data: View) -> Snapshot | None:
 
 
 def _leaves(literal: Message, depth: int) -> list[bytes]:
-    if depth > _DEEPEST:
-        raise literal.malformed(f"has literals that nest deeper than {_DEEPEST}", 0)
+    if depth > DEEPEST:
+        raise literal.malformed(f"has literals that nest deeper than {DEEPEST}", 0)
     parts = [literal.message(value) for number, value in literal.fields() if number == _LITERAL_PARTS]
     return [leaf for each in parts for leaf in _leaves(each, depth + 1)] if parts else [bytes(literal.data)]
 
@@ -452,8 +452,8 @@ def _numbers(message: Message, wanted: int) -> tuple[int, ...]:
 
 
 def _shape(message: Message, depth: int) -> Shape:
-    if depth > _DEEPEST:
-        raise message.malformed(f"has shapes that nest deeper than {_DEEPEST}", 0)
+    if depth > DEEPEST:
+        raise message.malformed(f"has shapes that nest deeper than {DEEPEST}", 0)
     kind = ELEMENT_TYPES.get(sum(_numbers(message, 2)[-1:]), "")
     if kind == "tuple":
         parts = [message.message(value) for number, value in message.fields() if number == 4]
@@ -531,6 +531,7 @@ def read_hlo_layout(shape: Message) -> HloLayout:
         raise shape.malformed(f"has a layout that is none of {len(sizes)} dimensions", 0)
     if any(not 0 < each <= _LARGEST for tile in tiles for each in tile) or not all(tiles):
         raise shape.malformed("has a tile whose sizes are not positive", 0)
-    if excess := excess_of_shape([*sizes, *(each for tile in tiles for each in tile)]):
+    # Without tiles a size may be unbounded, and nothing is computed of it.
+    if tiles and (excess := excess_of_shape([*sizes, *(each for tile in tiles for each in tile)])):
         raise shape.malformed(f"has tiles with {excess}", 0)
     return HloLayout(element, sizes, order, tuple(tiles), bits)

@@ -20,7 +20,7 @@ from typing import Final
 
 from vhlo_tools.aliasing import Array, leaves
 from vhlo_tools.errors import InvalidProgramError
-from vhlo_tools.files.hlo import HloHeader, HloLayout, read_hlo_layout
+from vhlo_tools.files.hlo import DEEPEST, HloHeader, HloLayout, read_hlo_layout
 from vhlo_tools.files.mapping import view
 from vhlo_tools.files.protobuf import Message, encode_message
 from vhlo_tools.records import dataclass
@@ -68,10 +68,12 @@ class _Shapes:
     def __init__(self) -> None:
         self._known: dict[bytes, bytes] = {}
 
-    def plain(self, shape: Message) -> bytes:
+    def plain(self, shape: Message, depth: int = 0) -> bytes:
         data = bytes(shape.data)
         if data not in self._known:
-            self._known[data] = b"".join(self._fields(shape))
+            if depth > DEEPEST:
+                raise shape.malformed(f"has shapes that nest deeper than {DEEPEST}", 0)
+            self._known[data] = b"".join(self._fields(shape, depth))
         return self._known[data]
 
     def of_program(self, signature: Message) -> bytes:
@@ -83,10 +85,10 @@ class _Shapes:
             for number, value, raw in signature.spans()
         )
 
-    def _fields(self, shape: Message) -> Iterator[bytes]:
+    def _fields(self, shape: Message, depth: int) -> Iterator[bytes]:
         for number, value, raw in shape.spans():
             if number == _PARTS and isinstance(value, Message):
-                yield encode_message((number, self.plain(value)))
+                yield encode_message((number, self.plain(value, depth + 1)))
             elif number == _LAYOUT and isinstance(value, Message):
                 yield encode_message(
                     (number, b"".join(bytes(part) for at, _, part in value.spans() if at == _MINOR_TO_MAJOR))
