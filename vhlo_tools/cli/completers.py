@@ -194,8 +194,8 @@ _FILES: Final = (
 )
 _FOLDERS: Final = "cache_dir checkout folder include output_dir probe tests"
 _UNKNOWN: Final = (
-    "aliases as_of attributes backup_suffix brought call cases dask donated donors function handlers kinds max_nodes "
-    "name only ops probe_function probe_ops signature types"
+    "aliases as_of attributes backup_suffix brought call cases dask donated donors function handlers kinds "
+    "max_device_memory max_nodes name only ops probe_function probe_ops signature types"
 )
 
 #: The completers, by the names of parameters, or of commands and parameters where that of a parameter says too little.
