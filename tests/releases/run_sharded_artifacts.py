@@ -1,8 +1,8 @@
-"""Run programs with shardings of Shardy on the CPU devices of an old jaxlib.
+"""Run programs with shardings, of Shardy or of GSPMD, on the CPU devices of an old jaxlib.
 
-Standard input is an ``.npz`` with the number of devices, and for each program the artifact, and its inputs as whole
-values; standard output one with the results as whole values and the shardings of inputs and results, or the message of
-the exception.
+Standard input is an ``.npz`` with the number of devices, whether Shardy is to partition programs, and for each program
+the artifact, and its inputs as whole values; standard output one with the results as whole values and the shardings of
+inputs and results, or the message of the exception.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 with np.load(io.BytesIO(sys.stdin.buffer.read())) as archive:
     given = {name: archive[name] for name in archive.files}
 count = int(given.pop("devices"))
+shardy = bool(given.pop("shardy"))
 os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={count}"
 
 from jaxlib import xla_client  # noqa: E402 - XLA reads the number of devices when it is imported
@@ -57,8 +58,11 @@ def run(artifact: bytes, inputs: Sequence[np.ndarray[Any, Any]]) -> tuple[list[n
     build = options.executable_build_options
     for each in (options, build):
         each.num_replicas, each.num_partitions = 1, count
-    build.use_spmd_partitioning = build.use_shardy_partitioner = True
-    build.allow_spmd_sharding_propagation_to_parameters = [False]
+    build.use_spmd_partitioning = True
+    if hasattr(build, "use_shardy_partitioner"):
+        build.use_shardy_partitioner = shardy
+    if hasattr(build, "allow_spmd_sharding_propagation_to_parameters"):
+        build.allow_spmd_sharding_propagation_to_parameters = [False]
     build.allow_spmd_sharding_propagation_to_output = [False]
     build.device_assignment = xla.DeviceAssignment.create(np.arange(count, dtype=np.int32).reshape(1, count))
     program = xla_extension.mlir.deserialize_portable_artifact(artifact)

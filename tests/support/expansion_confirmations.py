@@ -27,7 +27,7 @@ from vhlo_tools.spec import Effect, ExpansionConfirmation, Feature, Release, kno
 PROGRAMS = ROOT / "tests" / "programs" / "expansion"
 #: The oldest release in `releases.toml`, and the first one of StableHLO 0.19.
 OLD_RELEASES = ("0.4.13", "0.4.26")
-#: The first release whose XLA reads shardings in a form without Shardy, and its version of StableHLO.
+#: The first release whose XLA reads shardings in Shardy's own form of HLO, and its version of StableHLO.
 OLDEST_SHARDED = ("0.4.35", vt.Version("1.7.8"))
 #: The devices of programs with shardings.
 SHARDED_DEVICES = 2
@@ -83,9 +83,8 @@ def cases(features: Sequence[Feature] = ()) -> Iterator[Case]:
         for expansion in feature.expansions:
             if newest := newest_without(feature):
                 yield Case(feature, expansion.effect, newest.release, version_before(feature.id))
-            if expansion.to == OLDEST_SHARDED[1]:
-                yield Case(feature, expansion.effect, *OLDEST_SHARDED)
-                continue
+            if (oldest := Case(feature, expansion.effect, *OLDEST_SHARDED)).is_sharded:
+                yield oldest
             for release in OLD_RELEASES:
                 yield Case(feature, expansion.effect, release, vt.Version("0.9.0"))
 
@@ -110,7 +109,9 @@ def confirm(case: Case) -> ExpansionConfirmation:
     artifact = case.artifact()
     known = (case.feature.id, case.effect, case.release, case.written)
     if case.is_sharded:
-        found = run_sharded_by_release(f"jaxlib=={case.release}", SHARDED_DEVICES, {"p": (artifact, given[0])})
+        by_shardy = case.written >= OLDEST_SHARDED[1]
+        programs = {"p": (artifact, given[0])}
+        found = run_sharded_by_release(f"jaxlib=={case.release}", SHARDED_DEVICES, programs, shardy=by_shardy)
         assert "p/error" not in found, f"{case}: {found['p/error']}"
         wanted = vt.run_parallel(case.program, given, partitions=SHARDED_DEVICES)
         check_results(case, [[found[f"p/{number}"] for number in range(len(wanted[0]))]], wanted)

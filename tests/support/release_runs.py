@@ -55,20 +55,21 @@ def run_by_release(release: str, artifact: vt.Artifact, inputs: Sequence[Sequenc
 
 
 def run_sharded_by_release(
-    release: str, devices: int, programs: Mapping[str, tuple[vt.Artifact, Sequence[Array]]]
+    release: str, devices: int, programs: Mapping[str, tuple[vt.Artifact, Sequence[Array]]], *, shardy: bool = True
 ) -> dict[str, Array]:
-    """Run artifacts with shardings by a released jaxlib from 0.4.35 on, with Shardy, on several devices.
+    """Run artifacts with shardings by a released jaxlib, with Shardy one from 0.4.35 on, on several devices.
 
     Args:
         release: The release.
         devices: The number of devices.
         programs: Each artifact by a name, with its inputs as whole values.
+        shardy: Whether Shardy partitions them, or GSPMD.
 
     Returns:
         For each name the results as whole values (``name/0``, ``name/1``, ...) and the shardings of inputs and results
         (``name/shardings``), or what the release said of the program (``name/error``).
     """
-    given: dict[str, Any] = {"devices": np.array(devices)}
+    given: dict[str, Any] = {"devices": np.array(devices), "shardy": np.array(shardy)}
     for name, (artifact, inputs) in programs.items():
         given[name] = np.frombuffer(bytes(artifact), np.uint8)
         given |= {f"{name}/{number}": each for number, each in enumerate(inputs)}

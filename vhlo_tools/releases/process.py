@@ -115,9 +115,12 @@ class ReleaseProcess:
         """
         kind = self.release.kind.devices
         assert kind is not None
-        devices = devices_of(Artifact(artifact).file)
+        program = Artifact(artifact)
+        devices = devices_of(program.file)
         place = topology_of(kind, self.release.device or _DEVICES[kind], prod(devices))
-        return self.ask("compile", artifact, **_described(place), devices=devices, optimized=optimized)
+        by_shardy = "sdy" in program.dialects or b"xla.sdy.meshes" in program.file.strings
+        asked = {**_described(place), "devices": devices, "shardy": by_shardy, "optimized": optimized}
+        return self.ask("compile", artifact, **asked)
 
     def write(self, programs: Sequence[bytes], target: str, kind: Literal["text", "artifact"]) -> Answer:
         """Write the first of the spellings ``programs`` that the release reads; the artifact is the one part."""

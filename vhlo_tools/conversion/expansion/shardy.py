@@ -30,7 +30,7 @@ from vhlo_tools.version import Version
 # Source: ``shardy/dialect/sdy/ir/ops.td`` and ``docs/sharding_representation.md`` in openxla/shardy.
 
 #: The ops of StableHLO whose results depend on the device, or on what other devices compute.
-_OF_DEVICES: Final = {
+OF_DEVICES: Final = {
     *("stablehlo.all_gather", "stablehlo.all_reduce", "stablehlo.all_to_all", "stablehlo.collective_broadcast"),
     *("stablehlo.collective_permute", "stablehlo.collective_reduce", "stablehlo.partition_id", "stablehlo.recv"),
     *("stablehlo.reduce_scatter", "stablehlo.replica_id", "stablehlo.send"),
@@ -57,7 +57,7 @@ def _drop(whole: WholeModule) -> None:
 def _reasons(op: Operation) -> Iterator[str]:
     """The reasons why the program would compute something else without Shardy."""
     name = str(op.name)
-    if name in _OF_DEVICES:
+    if name in OF_DEVICES:
         yield f"{name} is for several devices, and without shardings the program is for one"
     elif name in _REDUCTIONS:
         yield f"{name} has another operand on each device"
@@ -110,22 +110,30 @@ _GROUPS_AND_NESTING_SINCE: Final = Version("1.8.5")
 #: The first version whose consumers read rules that the program gives: that of jaxlib 0.6.1. XLA of older ones rejects
 #: the program, or aborts.
 _RULES_SINCE: Final = Version("1.10.9")
-_RULE: Final = "sdy.sharding_rule"
-_BODY: Final = "xla.sdy.manual_computation_body"
+RULE: Final = "sdy.sharding_rule"
 #: The ops of Shardy that have this form.
 _OPS: Final = {
     *("sdy.constant", "sdy.manual_computation", "sdy.mesh", "sdy.return"),
     *("sdy.sharding_constraint", "sdy.sharding_group"),
 }
 #: The attributes of Shardy of ops of other dialects that have this form.
-_ATTRIBUTES: Final = frozenset({"sdy.sharding", _RULE})
+_ATTRIBUTES: Final = frozenset({"sdy.sharding", RULE})
 _ENTRY: Final = "main"
 _CUSTOM_CALL: Final = "stablehlo.custom_call"
 #: The target of a constraint.
-_CONSTRAINT: Final = "Sharding"
+CONSTRAINT: Final = "Sharding"
 
 
-def _to_round_trip(whole: WholeModule) -> None:
+#: Why an op has no form that consumers of a version know.
+Reasons = Callable[[Operation, Version], Iterator[str]]
+
+
+def to_round_trip(whole: WholeModule) -> None:
+    written(whole, ShardyWriter, _reasons_against)
+
+
+def written(whole: WholeModule, writer: Callable[[WholeModule], ShardyWriter], reasons: Reasons) -> None:
+    """Write the program as ``writer`` does, unless an op has a reason against it."""
     ops = [op for op in whole.provider.walk(whole.module) if is_of_shardy(op) or any(shardy_attributes(op))]
     if not ops:
         return
@@ -134,45 +142,49 @@ def _to_round_trip(whole: WholeModule) -> None:
         del ops
         drop_shardy(whole.provider, whole.module, whole.notes, ": the program is for one device")
         return
-    refusals = [(op, reason) for op in ops for reason in _reasons_against(op, whole.target)]
+    has_inlined_meshes = any("mesh<" in str(each) for op in ops for each in shardings_of(op))
+    if has_inlined_meshes:
+        del ops
+        with whole.module.context:
+            whole.provider.run_passes(whole.module, "sdy-lift-inlined-meshes", verify=False)
+        ops = [op for op in whole.provider.walk(whole.module) if is_of_shardy(op) or any(shardy_attributes(op))]
+    refusals = [(op, reason) for op in ops for reason in reasons(op, whole.target)]
     for op, reason in refusals:
         whole.refuse(op, reason)
     if refusals:
         return
-    has_inlined_meshes = any("mesh<" in str(each) for op in ops for each in _shardings(op))
     del ops, refusals
     with whole.module.context:
-        if has_inlined_meshes:
-            whole.provider.run_passes(whole.module, "sdy-lift-inlined-meshes", verify=False)
-        _Writer(whole).write()
+        writer(whole).write()
 
 
-def _reasons_against(op: Operation, target: Version) -> Iterator[str]:
-    """The reasons why an op or its attributes have no such form, or none that consumers of ``target`` know."""
+def reasons_against(op: Operation) -> Iterator[str]:
+    """The reasons why an op or its attributes have neither form."""
     name, mixed = str(op.name), known_feature("mixed_dialects")
-    exact = mixed.expansion("exact")
-    if exact and target < exact.to:
-        yield f"{name} has no form that XLA reads before StableHLO {exact.to}"
-        return
     if is_of_shardy(op) and name not in _OPS:
         yield f"{name} has no form that XLA reads before StableHLO {mixed.introduced}"
-    if target < _GROUPS_AND_NESTING_SINCE:
-        if name == "sdy.sharding_group":
-            yield f"{name} has no form that XLA reads before StableHLO {_GROUPS_AND_NESTING_SINCE}"
-        elif name == "sdy.manual_computation" and _is_nested(op):
-            yield f"XLA before StableHLO {_GROUPS_AND_NESTING_SINCE} aborts on a {name} in another one"
-    if any("unreduced={" in str(each) for each in _shardings(op)):
+    if any("unreduced={" in str(each) for each in shardings_of(op)):
         yield f"{name} has a sharding with unreduced axes, which XLA does not read before StableHLO {mixed.introduced}"
     for each in shardy_attributes(op):
         if each.name not in _ATTRIBUTES:
             yield f"{each.name} of {name} has no form that XLA reads before StableHLO {mixed.introduced}"
-        elif each.side is not None and _symbol(op) != _ENTRY:
-            yield f"{each.name} of {name} @{_symbol(op)} has no such form: only shardings of @{_ENTRY} are read back"
+        elif each.side is not None and symbol_of(op) != _ENTRY:
+            yield f"{each.name} of {name} @{symbol_of(op)} has no such form: only shardings of @{_ENTRY} are read back"
         elif each.side is not None and not is_readable(op):
             yield f"an argument or a result of {name} has attributes that the bindings cannot read"
 
 
-def _is_nested(op: Operation) -> bool:
+def _reasons_against(op: Operation, target: Version) -> Iterator[str]:
+    """The reasons why an op has no form that consumers of ``target`` know."""
+    yield from reasons_against(op)
+    if target < _GROUPS_AND_NESTING_SINCE:
+        if (name := str(op.name)) == "sdy.sharding_group":
+            yield f"{name} has no form that XLA reads before StableHLO {_GROUPS_AND_NESTING_SINCE}"
+        elif name == "sdy.manual_computation" and is_nested(op):
+            yield f"XLA before StableHLO {_GROUPS_AND_NESTING_SINCE} aborts on a {name} in another one"
+
+
+def is_nested(op: Operation) -> bool:
     """Whether the op is within a manual computation."""
     parent = op.operation.parent
     while parent is not None and str(parent.name) != "sdy.manual_computation":
@@ -180,17 +192,19 @@ def _is_nested(op: Operation) -> bool:
     return parent is not None
 
 
-def _symbol(function: Operation) -> str:
+def symbol_of(function: Operation) -> str:
     return str(function.attributes["sym_name"].value)
 
 
-def _shardings(op: Operation) -> Iterator[Any]:
+def shardings_of(op: Operation) -> Iterator[Any]:
     if is_of_shardy(op):
         yield from (each for name, each in named_attributes(op.attributes) if "sharding" in name)
     yield from (each.value for each in shardy_attributes(op) if each.name == "sdy.sharding")
 
 
-class _Writer:
+class ShardyWriter:
+    body = "xla.sdy.manual_computation_body"  # the name of the function of a manual computation
+
     def __init__(self, whole: WholeModule) -> None:
         self._whole = whole
         self._ir = whole.provider.ir
@@ -213,6 +227,10 @@ class _Writer:
                 became = write(op)
                 op.operation.erase()
                 self._whole.notes.add_at(name, location, f"{name} was rewritten to {became}")
+        self.finish()
+
+    def finish(self) -> None:
+        """Write what the module has of meshes."""
         if self._meshes:
             told = ", ".join(f"{name} = {mesh}" for name, mesh in sorted(self._meshes.items()))
             self._tell(self._whole.module, {"xla.sdy.meshes": f"{{{told}}}"})
@@ -223,12 +241,12 @@ class _Writer:
         is_read = self._whole.target >= _RULES_SINCE
         for name in dict.fromkeys(each.name for each in found):
             became = f"rewritten to {_FRONTEND}"
-            if name == _RULE and not is_read:
+            if name == RULE and not is_read:
                 became = f"removed: XLA does not read it before StableHLO {_RULES_SINCE}"
             self._whole.notes.add(op, f"{name} of {op.name} was {became}", "attribute")
         for each in found:
             text = str(each.value)
-            if each.name == _RULE and not is_read:
+            if each.name == RULE and not is_read:
                 changed = {}
             elif each.side is None:
                 changed = {_FRONTEND: self._told(op.attributes, {f"xla.{each.name}": text})}
@@ -250,12 +268,12 @@ class _Writer:
     # Ops; each returns what the op became
 
     def _mesh(self, op: Operation) -> str:
-        self._meshes[_symbol(op)] = str(op.attributes["mesh"])
+        self._meshes[symbol_of(op)] = str(op.attributes["mesh"])
         return _FRONTEND
 
     def _constraint(self, op: Operation) -> str:
         value, told = op.operands[0], {_SHARDING: _of_one(str(op.attributes["sharding"]))}
-        made = self._custom_call(op, _CONSTRAINT, [value], [value.type], told)
+        made = self._custom_call(op, CONSTRAINT, [value], [value.type], told)
         return self._replace(op, made.results, made)
 
     def _group(self, op: Operation) -> str:
@@ -276,8 +294,7 @@ class _Writer:
         if values:
             inner = [each.type for each in function.regions[0].blocks[0].arguments]
             values = self._custom_call(op, "xla.sdy.GlobalToLocalShape", values, inner, before).results
-        types = self._ir.FunctionType(function.attributes["function_type"].value).results
-        call = self._make(op, "func.call", values, types, callee=self._ir.FlatSymbolRefAttr.get(_symbol(function)))
+        call = self._call(op, function, values)
         self._tell(call, before | after)
         values = call.results
         if len(values):
@@ -286,13 +303,18 @@ class _Writer:
         self._replace(op, values, call)
         return f"{_CUSTOM_CALL}, func.call"
 
+    def _call(self, op: Operation, function: Any, values: Sequence[Any]) -> Any:
+        types = self._ir.FunctionType(function.attributes["function_type"].value).results
+        callee = self._ir.FlatSymbolRefAttr.get(symbol_of(function))
+        return self._make(op, "func.call", values, types, callee=callee)
+
     def _function(self, op: Operation) -> Any:
         """The function gets the body of the manual computation."""
         ir, block = self._ir, op.regions[0].blocks[0]
         *_, end = block.operations
         returned = list(end.operation.operands)
         # The first names are those that XLA gives.
-        names = (f"{_BODY}_{number}" if number >= 0 else _BODY for number in count(-1))
+        names = (f"{self.body}_{number}" if number >= 0 else self.body for number in count(-1))
         name = next(each for each in names if each not in self._functions)
         self._functions.add(name)
         type_ = ir.FunctionType.get([each.type for each in block.arguments], [each.type for each in returned])
@@ -317,10 +339,11 @@ class _Writer:
         self, at: Any, target: str, operands: Sequence[Any], types: Sequence[Any], told: Mapping[str, str]
     ) -> Any:
         """Builds the call in front of ``at``; one with an effect is neither removed nor merged with another."""
-        attributes = {"has_side_effect": self._ir.BoolAttr.get(True)} if target != _CONSTRAINT else {}
+        attributes = {"has_side_effect": self._ir.BoolAttr.get(True)} if target.startswith("xla.sdy.") else {}
         name = self._ir.StringAttr.get(target)
         made = self._make(at, _CUSTOM_CALL, operands, types, call_target_name=name, **attributes)
-        self._tell(made, told)
+        if told:
+            self._tell(made, told)
         return made
 
     def _replace(self, op: Any, values: Sequence[Any], heir: Any) -> str:
@@ -346,6 +369,3 @@ class _Writer:
 def _of_one(sharding: str) -> str:
     """The sharding of one value, in the form for the results of an op."""
     return f"#sdy.sharding_per_value<[{sharding.removeprefix('#sdy.sharding')}]>"
-
-
-SHARDY_ROUND_TRIP_EXACT: Final = _to_round_trip

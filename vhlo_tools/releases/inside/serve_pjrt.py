@@ -47,14 +47,14 @@ def describe() -> tuple[dict[str, Any], list[bytes]]:
     }, []
 
 
-def options_of(replicas: int, partitions: int) -> bytes:
+def options_of(replicas: int, partitions: int, *, shardy: bool = False) -> bytes:
     """Return a CompileOptionsProto (``xla/pjrt/proto/compile_options.proto``) for so many devices."""
 
     def number(field: int, value: int) -> bytes:
-        return bytes([field << 3, value & 127 | 128, value >> 7 & 127])
+        return bytes([field << 3 & 127 | 128, field >> 4, value & 127 | 128, value >> 7 & 127])
 
-    # num_replicas, num_partitions and use_spmd_partitioning of executable_build_options.
-    build = number(4, replicas) + number(5, partitions) + number(6, int(partitions > 1))
+    # num_replicas, num_partitions, use_spmd_partitioning and use_shardy_partitioner of executable_build_options.
+    build = number(4, replicas) + number(5, partitions) + number(6, int(partitions > 1)) + number(19, int(shardy))
     return bytes([3 << 3 | 2, len(build)]) + build
 
 
@@ -80,7 +80,7 @@ def described(topology: str, options: dict[str, str]) -> Iterator[int]:
 
 
 def compile_program(
-    program: bytes, topology: str, options: dict[str, str], devices: list[int], optimized: bool
+    program: bytes, topology: str, options: dict[str, str], devices: list[int], shardy: bool, optimized: bool
 ) -> tuple[dict[str, Any], list[bytes]]:
     """Return bytes of memory, and costs, as far as the plugin gives them; and the optimized HLO on request."""
     used = plugin()
@@ -88,7 +88,7 @@ def compile_program(
         if (number := used.devices(place)) < devices[0] * devices[1]:
             raise Refusal("compile", f"{topology} has {number} devices, and the program needs {devices}")
         try:
-            with used.compiled(place, program, options_of(*devices)) as made:
+            with used.compiled(place, program, options_of(*devices, shardy=shardy)) as made:
                 said = {"memory": given(used.memory, made), "costs": given(used.costs, made)}
                 return said, [used.optimized(made)] if optimized else []
         except PluginError as error:
