@@ -81,12 +81,12 @@ def test_releases_compile_and_run_it(release: str, target: str) -> None:
 @pytest.mark.releases
 @pytest.mark.parametrize("name", ["two axes", "order of devices", "other meshes", "inlined mesh", "axes of one"])
 def test_a_tpu_of_each_time_has_the_same_parts(name: str) -> None:
-    """libtpu 0.0.2 has StableHLO 1.7.0, and no Shardy."""
+    """libtpu 0.0.3 has StableHLO 1.7.0, and no Shardy."""
     # The newest fails on parts that are smaller than a tile.
     count = f"mhlo.num_partitions = {PROGRAMS[name].devices} : i32"
     text = f"module attributes {{{count}}} {{\n{PROGRAMS[name].text.replace('8x8', '1024x1024')}\n}}"
     before = vt.compile_for(vt.serialize(text, "1.11.0"), "libtpu==0.0.52@v5e:2x2")
-    after = vt.compile_for(expanded(text, FEATURE, "1.7.0")[0], "libtpu==0.0.2@v5e:2x2")
+    after = vt.compile_for(expanded(text, FEATURE, "1.7.0")[0], "libtpu==0.0.3@v5e:2x2")
     one, other = (read_hlo_module(view(each.hlo)).signature for each in (before, after))
     # What the program says: of its first argument and its first result.
     assert one is not None
