@@ -98,11 +98,6 @@ JUDGE_OPTIONS: Final[Mapping[str, JudgeOption]] = {
         "XLA computes fusions of products, sums and windows itself, in place of kernels of YNNPACK",
         ("xla-kernels-of-dilated-windows", "xla-kernels-of-minima", "xla-kernels-of-products", "xla-kernels-of-rank-7"),
     ),
-    "xla_disable_hlo_passes": JudgeOption(
-        "constant_folding",
-        "XLA computes what is constant when the program runs, not by the code of its own that is there to compile it",
-        ("xla-sums-of-booleans", "xla-zeros-of-negative-constants"),
-    ),
 }
 #: Options that the installed release does not have, as it said.
 _lacking: set[str] = set()

@@ -174,11 +174,6 @@ _ROWS: Final[Mapping[tuple[EngineName, FaultRemedy], Mapping[str, tuple[str, str
         "xla-kernels-of-minima": ("NaN is lost among minima and maxima", "reduce reduce_window", _takes_minima),
         "xla-kernels-of-products": ("the last of many rows are wrong", "dot dot_general", _always),
         "xla-kernels-of-rank-7": ("sums of products of rank 7 crash", "reduce", _is_of_rank_7),
-        "xla-sums-of-booleans": ("the sum of two constants is their parity", "add", _takes("i1$")),
-        "xla-zeros-of-negative-constants": (
-            *("those of a wider number are counted", "count_leading_zeros"),
-            _takes("i(8|16|32)$"),
-        ),
     },
     ("xla", "rewritten"): {
         "xla-all-gather-of-narrow-elements": ("several operands are misplaced", "all_gather", _has_several),
@@ -203,9 +198,14 @@ _ROWS: Final[Mapping[tuple[EngineName, FaultRemedy], Mapping[str, tuple[str, str
         "xla-scatter-without-an-index": ("one update of several is applied", "scatter", _scatters_without_index),
         "xla-sort-taken-for-a-top-k": ("any iota is taken for the sorted positions", "sort", _has_several),
         "xla-square-root-of-f8E3M4": ("results are rounded twice", "sqrt", _takes("f8E3M4")),
+        "xla-sums-of-booleans": ("the sum of two constants is their parity", "add", _takes("i1$")),
         "xla-unsigned-constant-indices": ("the highest bit is a sign", _SLICES, _by_unsigned_constant),
         "xla-update-by-a-slice-of-itself": ("the update may be overwritten", "dynamic_update_slice", _always),
         "xla-windows-of-one-with-negative-padding": ("windows of one crash", "reduce_window", _pads_negatively),
+        "xla-zeros-of-negative-constants": (
+            *("those of a wider number are counted", "count_leading_zeros"),
+            _takes("i(8|16|32)$"),
+        ),
     },
     ("xla", "refused"): {
         "xla-reduction-of-two-bits-beside-others": ("a check of its own fails", "reduce", _is_mixed_with_two_bits),

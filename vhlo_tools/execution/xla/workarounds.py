@@ -90,6 +90,23 @@ def _algebra(rewriter: Rewriter) -> None:
         _set_apart(rewriter, number)
 
 
+def _add(rewriter: Rewriter) -> list[Any] | None:
+    """Of constants that are true, XLA computes the sum as a number, of which one bit is left."""
+    if rewriter.is_integer(rewriter.operand(0).type, 1):
+        return [rewriter.make("stablehlo.or", rewriter.operands(), rewriter.result_type())]
+    _algebra(rewriter)
+    return None
+
+
+def _count_leading_zeros(rewriter: Rewriter) -> list[Any] | None:
+    """Of negative constants, XLA counts those of a wider number."""
+    (operand,) = tensors(rewriter)
+    if operand.element.is_unsigned:
+        return None
+    unsigned = operand.bits(rewriter.integer(operand.element.width, unsigned=True))
+    return [unsigned.apply("count_leading_zeros").bits(operand.element).value]
+
+
 def replaced(op: Operation) -> list[int]:
     """The operands that XLA replaces by others, with those that they are computed from."""
     name, made = _short_name(op), _terms(op)
@@ -371,13 +388,15 @@ def _widened(value: Tensor) -> Any:
 
 WORKAROUNDS: Final = patterns_of(
     {
+        "stablehlo.add": _add,
         "stablehlo.all_gather": _one_by_one,
         "stablehlo.all_to_all": _one_by_one,
         "stablehlo.clamp": _clamp,
         "stablehlo.compare": _compare,
         "stablehlo.concatenate": _of_bytes,
         "stablehlo.convert": _convert,
-        **dict.fromkeys(map("stablehlo.{}".format, ("add", "divide", "log", "multiply", "subtract")), _algebra),
+        "stablehlo.count_leading_zeros": _count_leading_zeros,
+        **dict.fromkeys(map("stablehlo.{}".format, ("divide", "log", "multiply", "subtract")), _algebra),
         "stablehlo.dot_general": _of_bytes,
         # Constants are taken for signed numbers.
         "stablehlo.dynamic_gather": signed_from(1, 2),
