@@ -33,6 +33,8 @@ TILES = """func.func @main(%a: tensor<4xi32> {jax.buffer_donor = true}, %b: tens
 def test_a_training_step_keeps_its_aliases(release: str) -> None:
     declared = vt.serialize(STEP).aliases()
     compiled = vt.compile_for(STEP, release)
+    assert compiled.aliases is not None
+    assert compiled.hlo is not None
     assert [each.declared for each in compiled.aliases] == sorted(
         declared.aliases, key=lambda one: one.parameter_number
     )
@@ -47,10 +49,23 @@ def test_a_training_step_keeps_its_aliases(release: str) -> None:
     assert set(compiled.costs) == (set() if release == GPU else {"flops", "bytes_accessed"})
 
 
+def test_a_plugin_that_does_not_give_its_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    saxpy, silent = EXAMPLES / "saxpy.mlir", "jax-cuda12-pjrt==0.6.2@h100"
+    compiled = vt.compile_for(saxpy, silent)
+    assert (compiled.aliases, compiled.hlo, compiled.lost) == (None, None, ())
+    assert dict(compiled.facts())["aliases"] == "the compiler does not say"
+    assert main(["compile", str(saxpy), "--for", silent, "--output-format", "json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["aliases"] is None
+    assert schema_problems("compile", said) == []
+    assert main(["compile", str(saxpy), "--for", silent, "--hlo", str(tmp_path / "x.pb")]) == 2
+    assert not (tmp_path / "x.pb").exists()
+
+
 def test_a_donor_by_the_layout_of_the_device() -> None:
-    (kept,) = vt.compile_for(TILES, TPU).aliases
+    (kept,) = vt.compile_for(TILES, TPU).aliases or ()
     assert (kept.kept, kept.output_index) == (True, ())
-    (lost,) = vt.compile_for(TILES, GPU).aliases
+    (lost,) = vt.compile_for(TILES, GPU).aliases or ()
     assert (lost.kept, lost.output_index) == (False, None)
     assert lost.reason == "no output is given the memory of the parameter: none that is left has as many bytes"
 

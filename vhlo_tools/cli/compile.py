@@ -41,13 +41,15 @@ def compile(source: str, release: str, hlo: str | None, force: bool, provider: s
     compiled = api.compile_for(
         program, release, name=name, provider=provider, say=lambda line: echo(f"vhlo: {line}", err=True)
     )
-    if hlo is not None:
+    if hlo is not None and compiled.hlo is None:
+        raise click.UsageError(f"{release} does not give its optimized program: leave --hlo out")
+    if hlo is not None and compiled.hlo is not None:
         options.write_output(hlo, [compiled.hlo], force=force, binary=True)
     if output_format == "json":
         options.echo_json(_values(compiled))
     else:
         show_facts(f"{compiled.program} on {compiled.release}", compiled.facts())
-    click.get_current_context().exit(0 if all(each.kept for each in compiled.aliases) else 1)
+    click.get_current_context().exit(1 if compiled.lost else 0)
 
 
 def _values(compiled: Compilation) -> dict[str, object]:
@@ -60,14 +62,14 @@ def _values(compiled: Compilation) -> dict[str, object]:
             "kept": each.kept,
             "reason": each.reason or None,
         }
-        for each in compiled.aliases
+        for each in compiled.aliases or ()
     ]
     held = asdict(compiled)
     return {
         "path": compiled.program,
-        "ok": all(each.kept for each in compiled.aliases),
+        "ok": not compiled.lost,
         "release": compiled.release,
-        "aliases": aliases,
+        "aliases": None if compiled.aliases is None else aliases,
         **{name: held[name] for name in ("memory", "costs", "seconds")},
     }
 

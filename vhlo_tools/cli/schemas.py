@@ -713,7 +713,7 @@ class CompilationReport(Head):
     path: Annotated[str, said("The program.")]
     ok: Annotated[bool, said("Whether all aliases and donors were kept.")]
     release: Annotated[str, said("The release, with the device.")]
-    aliases: list[CompiledAlias]
+    aliases: list[CompiledAlias] | None
     memory: Annotated[
         dict[str, int] | None, said("Bytes on each device, by what they are for; null if it is not said.")
     ]

@@ -53,27 +53,31 @@ class Compilation:
     Attributes:
         program: The name of the program.
         release: The release, with the device: ``libtpu==0.0.52@v5e:2x2``.
-        aliases: What became of each alias and donor, in the order of the parameters.
+        aliases: What became of each alias and donor, in the order of the parameters; ``None`` if the plugin does not
+            give its optimized program.
         memory: Bytes on each device, by ``code``, ``arguments``, ``results``, ``aliased``, ``temporary`` and, of newer
             plugins, ``peak``; ``None`` if the plugin does not say.
         costs: ``flops`` and ``bytes_accessed`` of one execution on one device, as far as the plugin says.
-        hlo: The optimized program, a serialized HloModuleProto.
+        hlo: The optimized program, a serialized HloModuleProto; ``None`` if the plugin does not give it.
         seconds: How long it took.
     """
 
     program: str
     release: str
-    aliases: tuple[CompiledAlias, ...]
+    aliases: tuple[CompiledAlias, ...] | None
     memory: Mapping[str, int] | None
     costs: Mapping[str, float]
-    hlo: bytes
+    hlo: bytes | None
     seconds: float
 
     def facts(self) -> Iterator[tuple[str, str]]:
         """Yield what there is to say, as topic and text; aliases that were lost follow those that were kept."""
-        lost = [each for each in self.aliases if not each.kept]
-        number = len(self.aliases)
-        yield "aliases", f"{number - len(lost)} of {number} kept" if number else "none declared"
+        lost = self.lost
+        number = len(self.aliases or ())
+        if self.aliases is None:
+            yield "aliases", "the compiler does not say"
+        else:
+            yield "aliases", f"{number - len(lost)} of {number} kept" if number else "none declared"
         yield from (("", printable(f"lost: {each}: {each.reason}")) for each in lost)
         if self.memory is None:
             yield "memory", "the compiler does not say"
@@ -84,6 +88,11 @@ class Compilation:
         costs = [f"{name.replace('_', ' ')} {value:,.0f}" for name, value in self.costs.items()]
         yield "costs", ", ".join(costs) or "the compiler does not say"
         yield "compiled in", f"{self.seconds:.1f} s"
+
+    @property
+    def lost(self) -> tuple[CompiledAlias, ...]:
+        """The aliases and donors that the compiler is known not to have kept."""
+        return tuple(each for each in self.aliases or () if not each.kept)
 
     @property
     def device_memory(self) -> int | None:
@@ -100,13 +109,14 @@ def compilation_of(release: str, artifact: Artifact, answer: Answer) -> Compilat
     Raises ``ReleaseEnvironmentError`` if that is not HLO.
     """
     said: Any = answer.value
-    (optimized,) = answer.parts
-    found = find_hlo_module(view(optimized))
-    if found is None:
-        raise ReleaseEnvironmentError(f"{release} gives its optimized program in another form than HLO")
+    hlo, kept = None, None
+    for optimized in answer.parts:
+        found = find_hlo_module(view(optimized))
+        if found is None:
+            raise ReleaseEnvironmentError(f"{release} gives its optimized program in another form than HLO")
+        hlo, kept = bytes(found), _kept(artifact.aliases(), read_hlo_module(found))
     costs = {name: said["costs"][key] for name, key in _COSTS.items() if said["costs"] and key in said["costs"]}
-    kept = _kept(artifact.aliases(), read_hlo_module(found))
-    return Compilation(artifact.name, release, kept, said["memory"], costs, bytes(found), answer.seconds)
+    return Compilation(artifact.name, release, kept, said["memory"], costs, hlo, answer.seconds)
 
 
 def _kept(declared: AliasConfig, compiled: HloHeader) -> tuple[CompiledAlias, ...]:

@@ -219,17 +219,16 @@ def _on_device(release: str, artifact: Artifact, version: Version, most_memory: 
         yield _refusal(release, f"does not compile it: {answer.words}", version, remedy)
         return
     compiled = compilation_of(release, artifact, answer)
-    for each in compiled.aliases:
-        if not each.kept:
-            yield Finding(
-                feature="alias_dropped_by_compiler",
-                level="warning",
-                kind="alias",
-                message=f"{release} does not keep {each}: {each.reason}",
-                target=version,
-                remedy="alias an output that lies in memory as the parameter does, or remove the alias: the caller "
-                "loses the buffer without a benefit",
-            )
+    for each in compiled.lost:
+        yield Finding(
+            feature="alias_dropped_by_compiler",
+            level="warning",
+            kind="alias",
+            message=f"{release} does not keep {each}: {each.reason}",
+            target=version,
+            remedy="alias an output that lies in memory as the parameter does, or remove the alias: the caller loses "
+            "the buffer without a benefit",
+        )
     if most_memory is None:
         return
     needed = compiled.device_memory

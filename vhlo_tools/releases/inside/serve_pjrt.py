@@ -90,7 +90,8 @@ def compile_program(
         try:
             with used.compiled(place, program, options_of(*devices, shardy=shardy)) as made:
                 said = {"memory": given(used.memory, made), "costs": given(used.costs, made)}
-                return said, [used.optimized(made)] if optimized else []
+                found = given(used.optimized, made) if optimized else None
+                return said, [] if found is None else [found]
         except PluginError as error:
             step = "read" if any(each in str(error) for each in UNREAD) else "compile"
             raise Refusal(step, str(error)) from None
