@@ -32,7 +32,7 @@ _NAME, _OPCODE, _SHAPE, _ID, _OPERANDS, _CONTROL, _OPERAND_SHAPES = 1, 2, 3, 35,
 _DIMENSIONS, _SLICES, _PADDING, _BACKEND_CONFIG, _FRONTEND_ATTRIBUTES = 14, 17, 21, 43, 68
 _ELEMENT, _SIZES, _PARTS, _LAYOUT, _MINOR_TO_MAJOR = 2, 3, 4, 5, 1
 #: What fusions of TPUs do to their results besides.
-_REVERSED: Final = re.compile(rb'"output_reverse_dimensions":\["')
+_REVERSED: Final = re.compile(rb'"output_reverse_dimensions"\s*:\s*\[\s*"')
 #: The group, thread and prefetch of what runs beside others.
 _ASYNCHRONOUS: Final = (73, 78, 79, 80)
 #: What the first halves of pairs become, where that is not the name without its end.
@@ -202,13 +202,15 @@ class _Computation:
                 f"{self._name} has a bitcast of {before} to {after}, which differ in the size in memory"
             )
         flat = [held] if before.bits >= after.bits else [wanted, after.bits // before.bits]
-        steps = [*forth, _Step("reshape", flat, flat)]
+        steps = [*forth, _Step("reshape", forth[-1].sizes, flat)]
         if before.element != after.element:
             flat = [wanted] if before.bits <= after.bits else [held, before.bits // after.bits]
             steps.append(_Step("bitcast-convert", flat, flat))
         at, element = self._start_of.get(each.operands[0], each.operands[0]), before.element
-        steps += [_Step("reshape", back[0].before, back[0].before), *back]
+        steps += [_Step("reshape", steps[-1].sizes, back[0].before), *back]
         for step in steps:
+            if step.is_idle and step is not steps[-1]:
+                continue
             operands = [at]
             if step.opcode == "pad":
                 # What lies between is not defined: here it is the first element.
@@ -244,6 +246,11 @@ class _Step:
     before: Sequence[int]  # the sizes of its operand
     sizes: Sequence[int]  # those of its result
     order: Sequence[int] = field(default=())  # the dimensions of the operand, of a transpose
+
+    @property
+    def is_idle(self) -> bool:
+        is_in_order = list(self.order) == sorted(self.order)
+        return self.opcode != "bitcast-convert" and is_in_order and list(self.before) == list(self.sizes)
 
     def back(self) -> _Step:
         opcode = {"pad": "slice"}.get(self.opcode, self.opcode)
@@ -285,7 +292,7 @@ def _to_memory(layout: HloLayout) -> list[_Step]:
 
 def _is_bitcast_without_tiles(before: HloLayout, after: HloLayout) -> bool:
     """Whether the tiles change nothing: they are the same, and group the same elements, or whole rows of tiles."""
-    if before.tiles == after.tiles == ():
+    if before.tiles == after.tiles == () or 0 in before.sizes:
         return True
     if before.bits != after.bits or before.tiles != after.tiles:
         return False
