@@ -28,6 +28,7 @@ from vhlo_tools.files import (
     decode_jax_export,
     decode_torch_export,
     find_hlo_module,
+    plain_hlo,
     read_hlo_module,
     read_hlo_text,
     read_saved_model,
@@ -160,6 +161,7 @@ _CALLS: Mapping[str, tuple[Callable[[bytes, Path], object], ...]] = {
     "hlo-proto": (
         lambda data, _: find_hlo_module(view(data)),
         lambda data, _: read_hlo_module(view(data)),
+        lambda data, _: plain_hlo(data, "it"),
         lambda data, _: _inspect(data),
     ),
     "jax-export": (

@@ -20,6 +20,7 @@ from support.protobuf_messages import field
 
 import vhlo_tools as vt
 from fuzz.cases import Seeds
+from vhlo_tools.bindings.xla import hlo_of_text
 from vhlo_tools.cli.main import main
 from vhlo_tools.stores import MigrationSettings
 
@@ -40,6 +41,26 @@ CONSTANTS = """module {
     return %2, %1 : tensor<4xf32>, tensor<2x3xi8>
   }
 }"""
+
+#: As the compiler of a TPU leaves it: pairs, tiles, and bitcasts that move elements.
+OPTIMIZED = """HloModule optimized, input_output_alias={ {}: (0, {}, may-alias) },
+ entry_computation_layout={(f32[4,8]{1,0:T(4,8)}, f32[16]{0:T(8)})->f32[32]{0:T(8)}}
+
+add {
+  a = f32[4,8]{1,0:T(4,8)} parameter(0)
+  ROOT s = f32[4,8]{1,0:T(4,8)} add(a, a)
+}
+
+ENTRY main {
+  x = f32[4,8]{1,0:T(4,8)} parameter(0)
+  y = f32[16]{0:T(8)} parameter(1)
+  u = ((f32[4,8]{1,0:T(4,8)}), f32[4,8]{1,0:T(4,8)}, u32[]) async-start(x), calls=add
+  v = f32[4,8]{1,0:T(4,8)} async-done(u)
+  c = (f32[4,8]{1,0:T(2,8)S(1)}, f32[4,8]{1,0:T(4,8)}, u32[]) copy-start(v)
+  d = f32[4,8]{1,0:T(2,8)S(1)} copy-done(c)
+  ROOT r = f32[32]{0:T(8)} bitcast(d)
+}
+""".replace(",\n", ",")
 
 SETTINGS = """[tool.vhlo-tools]
 target = ["1.0.0", "servers"]
@@ -190,6 +211,7 @@ def _all(folder: Path, step: int) -> dict[str, dict[str, bytes]]:
             found["artifact"][path.name] = path.read_bytes()
         if path.suffix == ".pb":
             found["hlo-proto"][path.name] = path.read_bytes()
+    found["hlo-proto"]["optimized"] = hlo_of_text(OPTIMIZED)
     for number, path in enumerate(_programs()[::step]):
         found["mlir-text"][path.name] = path.read_bytes()
         for version in _VERSIONS:
