@@ -110,6 +110,10 @@ CASES = {
     "xla-algebra-of-floats": (twice("divide", "divide", F), twice("divide", "divide", "tensor<4xi32>")),
     "xla-constant-reassociation": (twice("add", "subtract", F, "0.1"), twice("add", "subtract", F)),
     "xla-sums-of-booleans": (elementwise("add", *["tensor<4xi1>"] * 2), elementwise("add", *["tensor<4xi8>"] * 2)),
+    "xla-constants-of-narrow-elements": (
+        elementwise("negate", "tensor<4xf8E8M0FNU>"),
+        elementwise("negate", "tensor<4xf8E5M2>"),
+    ),
     "xla-zeros-of-negative-constants": (
         elementwise("count_leading_zeros", "tensor<4xi32>"),
         elementwise("count_leading_zeros", "tensor<4xui32>"),

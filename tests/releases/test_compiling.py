@@ -171,10 +171,10 @@ def test_a_page_shows_devices(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         "func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {\n"
         "%0 = stablehlo.custom_call @mine(%a) : (tensor<2xf32>) -> tensor<2xf32>\nreturn %0 : tensor<2xf32>\n}"
     )
-    assert "Custom emitter for mine not found" in json.dumps(devices_in(vt.report(program, compile_for=[TPU]).html))
+    assert "Custom emitter for mine not found" in json.dumps(devices_in(vt.report(program, compile_for=TPU).html))
     capsys.readouterr()
     assert main(["report", str(STEP), str(program), "--for", TPU, "-o", str(tmp_path / "two.html")]) == 2
-    assert "compile_for is for one program" in capsys.readouterr().err
+    assert "one program can be compiled for a device" in capsys.readouterr().err
 
 
 def devices_in(page: str) -> Any:

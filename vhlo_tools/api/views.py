@@ -118,7 +118,7 @@ def report(
     target: str | Version | None = None,
     as_of: date | None = None,
     other_name: str | None = None,
-    compile_for: Sequence[str] = (),
+    compile_for: str | Sequence[str] = (),
     say: Say | None = None,
     **options: Unpack[CheckOptions],
 ) -> Page:
@@ -138,7 +138,7 @@ def report(
             store are to be for; by default the oldest version, so that everything that is newer is listed.
         as_of: The day for which the page is made, and from which windows in ``target`` count back; by default today.
         other_name: The name of the other program, by default its path.
-        compile_for: Releases, with devices, whose compilers are to say what they make of one program, as
+        compile_for: A release with a device, or several, whose compilers are to say what they make of one program, as
             :func:`compile_for` does.
         say: Is told if an environment of a release is made.
         options: As for :func:`vhlo_tools.check`.
@@ -162,10 +162,11 @@ def report(
     resolved = minimum_version()
     if target is not None:
         resolved = resolve_target(str(target), as_of=as_of, provider=options.get("provider")).version
+    releases = [compile_for] if isinstance(compile_for, str) else compile_for
     where = place(program) if other is None and is_path(program) else None
     is_results = isinstance(where, Path) and _is_results(where)
-    if compile_for and (other is not None or is_results or (where is not None and _is_store(where))):
-        raise InvalidInputError("compile_for is for one program: found two, a store, or results")
+    if releases and (other is not None or is_results or (where is not None and _is_store(where))):
+        raise InvalidInputError("one program can be compiled for a device: found two programs, a store, or results")
     if other is not None:
         return _difference(program, other, (options.get("name"), other_name), today, options)
     if is_results:
@@ -191,7 +192,7 @@ def report(
         target_text="" if target is None else str(target),
         today=today,
         source=_of_source(source),
-        devices={release: _on_device(checked.artifact, release, say) for release in compile_for},
+        devices={release: _on_device(checked.artifact, release, say) for release in releases},
     )
     return assembled("program", contents)
 

@@ -71,7 +71,7 @@ _STABLEHLO: Final[Mapping[str, OpTraits]] = {
     # The interpreter and XLA have these as they are.
     **dict.fromkeys(
         (
-            *("abs", "after_all", "cbrt", "dynamic_iota", "exponential", "imag"),
+            *("abs", "after_all", "cbrt", "count_leading_zeros", "dynamic_iota", "exponential", "imag"),
             *("is_finite", "not", "real", "sign"),
         ),
         OpTraits(),
@@ -87,7 +87,7 @@ _STABLEHLO: Final[Mapping[str, OpTraits]] = {
     "clamp": OpTraits(rewritings=("bounds", "xla workarounds")),
     "complex": OpTraits(rewritings=("bounds",)),
     "exponential_minus_one": OpTraits(rewritings=("lowering",)),
-    **dict.fromkeys(("count_leading_zeros", "popcnt"), OpTraits(rewritings=("xla workarounds",))),
+    "popcnt": OpTraits(rewritings=("xla workarounds",)),
     "sine": OpTraits(rewritings=("narrow floats", "xla workarounds")),
     "atan2": OpTraits(rewritings=("narrow floats", "bounds")),
     **dict.fromkeys(

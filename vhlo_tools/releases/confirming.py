@@ -143,13 +143,14 @@ def confirm_by(release: str, artifact: Artifact) -> Confirmation:
     return Confirmation(release, artifact.name, answer.succeeded, answer.words, answer.seconds)
 
 
-def _asked(release: str, artifact: Artifact, answer: Answer) -> Answer:
+def _asked(release: str, artifact: Artifact, answer: Answer, verb: str = "read") -> Answer:
     if answer.failed == "timeout":
-        raise ReleaseEnvironmentError(f"{release} does not read {artifact.name} to the end: {answer.words}")
+        raise ReleaseEnvironmentError(f"{release} does not {verb} {artifact.name} to the end: {answer.words}")
     if answer.failed == "crash" and "SIGKILL" in answer.words:
         # Nothing in a release kills it so: the system did, for want of memory, or a person.
+        past = "read" if verb == "read" else f"{verb}d"
         raise ReleaseEnvironmentError(
-            f"{release} was killed while it read {artifact.name}: it may need more memory than there is; try again"
+            f"{release} was killed while it {past} {artifact.name}: it may need more memory than there is; try again"
         )
     return answer
 
@@ -161,7 +162,7 @@ def compile_by(release: str, artifact: Artifact) -> Compilation:
         raise ReleaseEnvironmentError(
             f"{release} is no compiler of accelerators: expected a release of libtpu, for one"
         )
-    answer = _asked(release, artifact, process.compile(bytes(artifact), optimized=True))
+    answer = _asked(release, artifact, process.compile(bytes(artifact), optimized=True), "compile")
     if answer.failed:
         kind = ReleaseEnvironmentError if answer.failed == "crash" else InvalidProgramError
         raise kind(f"{release} does not compile {artifact.name}: {answer.words}")
@@ -213,7 +214,7 @@ def _refusal(release: str, what: str, version: Version, remedy: str) -> Finding:
 
 
 def _on_device(release: str, artifact: Artifact, version: Version, most_memory: int | None) -> Iterator[Finding]:
-    answer = _asked(release, artifact, process_of(release).compile(bytes(artifact), optimized=True))
+    answer = _asked(release, artifact, process_of(release).compile(bytes(artifact), optimized=True), "compile")
     if answer.failed:
         remedy = "leave out what the compiler refuses; a release that is named without a device only reads the program"
         yield _refusal(release, f"does not compile it: {answer.words}", version, remedy)

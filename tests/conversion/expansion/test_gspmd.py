@@ -133,3 +133,39 @@ def test_what_is_written_in_another_way_is_refused() -> None:
     text = mesh("m", [2]).replace('"a"', '"a }"') + annotated('[{"a }"}, {}]', "[{}, {}]", "[{}, {}]")
     with pytest.raises(vt.DowngradeError, match="of another form than GSPMD's writer knows"):
         expanded(text, FEATURE, "1.0.0")
+
+
+CALLED = """func.func private @inner(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %0 = sdy.sharding_constraint %x <@m, [{}, {"b"}]> : tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}
+func.func private @outer(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %0 = func.call @inner(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}
+func.func @main(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %0 = sdy.manual_computation(%a) in_shardings=[<@m, [{"a"}, {}]>] out_shardings=[<@m, [{"a"}, {}]>]
+      manual_axes={"a"} (%p: tensor<4x8xf32>) {
+    %1 = func.call @outer(%p) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    sdy.return %1 : tensor<4x8xf32>
+  } : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}"""
+
+
+def test_shardings_in_what_a_manual_computation_calls_are_refused() -> None:
+    """XLA of jaxlib 0.4.31 ends the process on a sharding that does not say which axes are manual around it."""
+    with pytest.raises(vt.DowngradeError, match="@inner, which is called in a sdy.manual_computation, has shardings"):
+        expanded(mesh("m", [2, 2]) + CALLED, FEATURE, "1.4.0")
+    plain = CALLED.replace('sdy.sharding_constraint %x <@m, [{}, {"b"}]>', "stablehlo.negate %x")
+    text = str(vt.deserialize(expanded(mesh("m", [2, 2]) + plain, FEATURE, "1.4.0")[0]))
+    assert "last_tile_dims={manual, replicated}" in text
+
+
+def test_one_device_that_has_a_value_alone() -> None:
+    constraint = f"%0 = sdy.sharding_constraint %a <@one, []> : {WHOLE}"
+    main = f"func.func @main(%a: {WHOLE}) -> {WHOLE} {{\n{constraint}\nreturn %0 : {WHOLE}\n}}"
+    for device in (0, 1):
+        program = f"{mesh('m', [2])}sdy.mesh @one = <[], device_ids=[{device}]>\n{main}"
+        text = str(vt.deserialize(expanded(program, FEATURE, "1.4.0")[0]))
+        assert f'mhlo.sharding = "{{maximal device={device}}}"' in text

@@ -68,3 +68,27 @@ def test_leading_zeros_of_constants_are_counted(element: str) -> None:
     }}"""
     (found,) = vt.run(text, [], engine="xla")
     assert found.tolist() == [0, width - 3, width]
+
+
+@pytest.mark.parametrize(
+    ("op", "element", "values"),
+    [
+        ("round_nearest_even", "f8E3M4", "2.5, -1.5, -0.0"),
+        ("round_nearest_afz", "f8E3M4", "2.5, -1.5, -0.0"),
+        ("popcnt", "i2", "-2, 1, -1"),
+        ("popcnt", "ui2", "2, 3, 0"),
+        ("convert", "f32", "-4.0, -0.0, 0x7F800000"),
+        ("convert", "i32", "-4, 0, 8"),
+    ],
+)
+def test_what_xla_computes_of_constants_is_what_it_computes_of_arguments(op: str, element: str, values: str) -> None:
+    kind = f"tensor<3x{element}>"
+    result = "tensor<3xf8E8M0FNU>" if op == "convert" else kind
+    main = "func.func @main({}) -> {} {{ {} %r = stablehlo.{} %c : ({}) -> {} return %r : {} }}"
+    constant = f"%c = stablehlo.constant dense<[{values}]> : {kind}"
+    given = vt.run(f"func.func @main() -> {kind} {{ {constant} return %c : {kind} }}", [], engine="reference")
+    folded = main.format("", result, constant, op, kind, result, result)
+    (found,) = vt.run(folded, [], engine="xla")
+    (right,) = vt.run(main.format(f"%c: {kind}", result, "", op, kind, result, result), given, engine="xla")
+    (judged,) = vt.run(folded, [], engine="reference")
+    assert found.tobytes() == right.tobytes() == judged.tobytes()

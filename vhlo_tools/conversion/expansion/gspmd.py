@@ -28,7 +28,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from vhlo_tools.bindings import Operation
+from vhlo_tools.bindings import Operation, functions_of
 from vhlo_tools.conversion.expansion.expanding import WholeModule
 from vhlo_tools.conversion.expansion.shardy import (
     CONSTRAINT,
@@ -42,7 +42,7 @@ from vhlo_tools.conversion.expansion.shardy import (
     to_round_trip,
     written,
 )
-from vhlo_tools.conversion.shardy import ShardyAttribute, replace_shardy, shardy_attributes
+from vhlo_tools.conversion.shardy import ShardyAttribute, is_of_shardy, replace_shardy, shardy_attributes
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
@@ -87,10 +87,11 @@ class _Sharding:
 class _Mesh:
     axes: Mapping[str, int]  # their sizes
     ids: tuple[int, ...]  # the devices, by rows
+    is_maximal: bool  # it is one device, which alone has a value
 
     def hlo(self, sharding: _Sharding, manual: Collection[str] = ()) -> str:
         """Return a sharding in the syntax of HLO; ``manual`` has the axes of the manual computation around."""
-        if not self.axes and self.ids != (0,):
+        if self.is_maximal:
             return f"{{maximal device={self.ids[0]}}}"
         parts = list(self._parts(sharding))
         ids = np.array(self.ids).reshape([each.size for each in parts])
@@ -162,7 +163,7 @@ def _mesh_of(text: str) -> _Mesh | None:
     count = math.prod(axes.values())
     if found[1].count('"') != 2 * len(axes) or (ids and len(ids) != count) or count > _MOST_DEVICES:
         return None
-    return _Mesh(axes, tuple(ids or range(count)))
+    return _Mesh(axes, tuple(ids or range(count)), is_maximal=bool(ids) and not axes)
 
 
 #: More than any system has; every sharding lists them.
@@ -176,7 +177,7 @@ def _to_gspmd(whole: WholeModule) -> None:
         written(whole, _Writer, _reasons)
 
 
-def _reasons(op: Operation, target: Version) -> Iterator[str]:
+def _reasons(op: Operation, whole: WholeModule) -> Iterator[str]:
     """The reasons why an op or its attributes have no such form."""
     name = str(op.name)
     yield from reasons_against(op)
@@ -184,10 +185,29 @@ def _reasons(op: Operation, target: Version) -> Iterator[str]:
         yield f"{name} has no form in GSPMD"
     elif name == "sdy.manual_computation" and is_nested(op):
         yield f"{name} in another one has no form in GSPMD"
+    elif name == "sdy.manual_computation" and (called := _called_with_shardings(op, whole)):
+        yield f"@{called}, which is called in a {name}, has shardings, whose manual axes GSPMD does not know"
     elif name == "sdy.mesh" and _mesh_of(str(op.attributes["mesh"])) is None:
         yield f"{name} has axes or devices of another form than GSPMD's writer knows"
     if any(_read(str(each)) is None for each in shardings_of(op)):
         yield f"{name} has a sharding of another form than GSPMD's writer knows"
+
+
+def _called_with_shardings(computation: Operation, whole: WholeModule) -> str | None:
+    """A function that runs in a manual computation, and has something of Shardy itself."""
+    functions = functions_of(whole.module)
+    left, seen = [computation], set[str]()
+    while left:
+        for op in whole.provider.walk(left.pop()):
+            name = str(op.attributes["callee"].value) if str(op.name) == "func.call" else ""
+            if name not in functions or name in seen:
+                continue
+            seen.add(name)
+            left.append(functions[name])
+            held = whole.provider.walk(functions[name])
+            if any(is_of_shardy(each) or any(shardy_attributes(each)) for each in held):
+                return name
+    return None
 
 
 class _Writer(ShardyWriter):
@@ -222,6 +242,9 @@ class _Writer(ShardyWriter):
         if held.name == RULE:
             return {}
         texts = [self._text(each.without(manual), manual) for each in _read(str(held.value)) or ()]
+        if not texts:
+            # An op without results.
+            return {}
         is_tuple = held.side is None and len(texts) != 1
         return {_SHARDING: self._ir.StringAttr.get(f"{{{', '.join(texts)}}}" if is_tuple else texts[0])}
 

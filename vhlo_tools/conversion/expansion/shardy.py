@@ -124,8 +124,8 @@ _CUSTOM_CALL: Final = "stablehlo.custom_call"
 CONSTRAINT: Final = "Sharding"
 
 
-#: Why an op has no form that consumers of a version know.
-Reasons = Callable[[Operation, Version], Iterator[str]]
+#: Why an op of a program has no form that consumers of the target know.
+Reasons = Callable[[Operation, WholeModule], Iterator[str]]
 
 
 def to_round_trip(whole: WholeModule) -> None:
@@ -148,7 +148,7 @@ def written(whole: WholeModule, writer: Callable[[WholeModule], ShardyWriter], r
         with whole.module.context:
             whole.provider.run_passes(whole.module, "sdy-lift-inlined-meshes", verify=False)
         ops = [op for op in whole.provider.walk(whole.module) if is_of_shardy(op) or any(shardy_attributes(op))]
-    refusals = [(op, reason) for op in ops for reason in reasons(op, whole.target)]
+    refusals = [(op, reason) for op in ops for reason in reasons(op, whole)]
     for op, reason in refusals:
         whole.refuse(op, reason)
     if refusals:
@@ -174,10 +174,10 @@ def reasons_against(op: Operation) -> Iterator[str]:
             yield f"an argument or a result of {name} has attributes that the bindings cannot read"
 
 
-def _reasons_against(op: Operation, target: Version) -> Iterator[str]:
-    """The reasons why an op has no form that consumers of ``target`` know."""
+def _reasons_against(op: Operation, whole: WholeModule) -> Iterator[str]:
+    """The reasons why an op has no form that consumers of the target know."""
     yield from reasons_against(op)
-    if target < _GROUPS_AND_NESTING_SINCE:
+    if whole.target < _GROUPS_AND_NESTING_SINCE:
         if (name := str(op.name)) == "sdy.sharding_group":
             yield f"{name} has no form that XLA reads before StableHLO {_GROUPS_AND_NESTING_SINCE}"
         elif name == "sdy.manual_computation" and is_nested(op):

@@ -32,7 +32,7 @@ from vhlo_tools.execution.values import (
     retype_main,
     signature_of,
 )
-from vhlo_tools.execution.xla.workarounds import WORKAROUNDS
+from vhlo_tools.execution.xla.workarounds import WORKAROUNDS, hide_constants
 from vhlo_tools.printable import printable
 from vhlo_tools.program import Program, read_module_aliases, write_module_aliases
 from vhlo_tools.records import dataclass
@@ -295,6 +295,7 @@ def prepared(program: Program, shapes: Sequence[tuple[int, ...]], *, bounded: bo
     else:
         _drop_tokens(provider, module, name)
     apply_required(provider, module, WORKAROUNDS, name)
+    hide_constants(provider, module)
     _, given = signature_of(main_of(module, name))
     opened = open_dimensions(results)
     pending = iter([each for each in given if isinstance(each, ArgumentType)])

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from vhlo_tools.bindings import Operation, named_attributes
+from vhlo_tools.bindings import Operation, Provider, named_attributes
 from vhlo_tools.conversion import (
     Rewriter,
     Tensor,
@@ -41,6 +41,14 @@ _ALGEBRA_OF_CONSTANTS: Final = {
     **dict.fromkeys(("divide", "multiply"), ("divide", "multiply")),
 }
 _RUN_IN_SEQUENCE: Final = CONTROL_FLOW | {"func.func"}
+_BARRIER: Final = "optimization_barrier"
+#: By op, the elements for which XLA has other rules among constants, beside f8E8M0FNU.
+_FOLDED: Final = {
+    "count_leading_zeros": "i(8|16|32)$",
+    "popcnt": "u?i2$",
+    **dict.fromkeys(("round_nearest_afz", "round_nearest_even"), "f8E3M4$"),
+}
+_NEVER_FOLDED: Final = frozenset({_BARRIER, *(each.partition(".")[2] for each in CONTROL_FLOW)})
 _LOOKED_THROUGH: Final = frozenset({"broadcast_in_dim", "convert", "reshape", "transpose"})
 
 
@@ -98,13 +106,27 @@ def _add(rewriter: Rewriter) -> list[Any] | None:
     return None
 
 
-def _count_leading_zeros(rewriter: Rewriter) -> list[Any] | None:
-    """Of negative constants, XLA counts those of a wider number."""
-    (operand,) = tensors(rewriter)
-    if operand.element.is_unsigned:
-        return None
-    unsigned = operand.bits(rewriter.integer(operand.element.width, unsigned=True))
-    return [unsigned.apply("count_leading_zeros").bits(operand.element).value]
+def is_folded(op: Operation) -> bool:
+    """Whether XLA computes the op by other rules while it compiles, if the operands are constants.
+
+    Negative numbers and zeros are no NaN of f8E8M0FNU then, and the leading zeros are those of a wider number.
+    """
+    held: Any = op
+    name, elements = _short_name(op), [str(getattr(each.type, "element_type", "")) for each in op.results]
+    if not len(op.operands) or name in _NEVER_FOLDED or str(held.parent.name) not in _RUN_IN_SEQUENCE:
+        return False
+    return "f8E8M0FNU" in elements or any(re.match(_FOLDED.get(name, "$"), each) for each in elements)
+
+
+def hide_constants(provider: Provider, module: Any) -> None:
+    """Set such ops apart from constants, which XLA does not look for behind a barrier."""
+    ir = provider.ir
+    with module.context:
+        for op in filter(is_folded, provider.walk(module)):
+            with op.location, ir.InsertionPoint(op):
+                for number, each in enumerate(op.operands):
+                    made = ir.Operation.create(f"stablehlo.{_BARRIER}", results=[each.type], operands=[each])
+                    op.operands[number] = made.result
 
 
 def replaced(op: Operation) -> list[int]:
@@ -395,7 +417,6 @@ WORKAROUNDS: Final = patterns_of(
         "stablehlo.compare": _compare,
         "stablehlo.concatenate": _of_bytes,
         "stablehlo.convert": _convert,
-        "stablehlo.count_leading_zeros": _count_leading_zeros,
         **dict.fromkeys(map("stablehlo.{}".format, ("divide", "log", "multiply", "subtract")), _algebra),
         "stablehlo.dot_general": _of_bytes,
         # Constants are taken for signed numbers.
