@@ -115,7 +115,7 @@ def is_folded(op: Operation) -> bool:
     name, elements = _short_name(op), [str(getattr(each.type, "element_type", "")) for each in op.results]
     if not len(op.operands) or name in _NEVER_FOLDED or str(held.parent.name) not in _RUN_IN_SEQUENCE:
         return False
-    return "f8E8M0FNU" in elements or any(re.match(_FOLDED.get(name, "$"), each) for each in elements)
+    return "f8E8M0FNU" in elements or (name in _FOLDED and re.match(_FOLDED[name], elements[0]) is not None)
 
 
 def hide_constants(provider: Provider, module: Any) -> None:
@@ -125,6 +125,8 @@ def hide_constants(provider: Provider, module: Any) -> None:
         for op in filter(is_folded, provider.walk(module)):
             with op.location, ir.InsertionPoint(op):
                 for number, each in enumerate(op.operands):
+                    if not hasattr(each.type, "element_type"):
+                        continue
                     made = ir.Operation.create(f"stablehlo.{_BARRIER}", results=[each.type], operands=[each])
                     op.operands[number] = made.result
 
