@@ -4,8 +4,8 @@ Each name has an environment of its own, `.venv-NAME` in the checkout, with noth
 dependency groups and pytest. `torch-newest` is the newest torch that pip resolves, with torch-mlir. Keras is tested in
 each environment of a framework, with that framework as its backend. `scale` is what work on very many files needs:
 tables, clusters, remote stores; what signs manifests is tested there too. The engine `iree` is tested in the
-environment of JAX, on whose primitives it is tried. `pages` opens pages in Chromium, which `scripts/find_chromium.py`
-finds or installs.
+environment of JAX, on whose primitives it is tried, and so are plugins of PJRT. `pages` opens pages in Chromium, which
+`scripts/find_chromium.py` finds or installs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NEWEST = "torch-newest"
 NAMES = (*FRAMEWORKS, NEWEST, "scale", "pages")
 #: The extras and dependency groups of an environment, beside pytest and, for a framework, Keras.
 PARTS = {
-    "jax": ("jax", "jax-test", "iree", "iree-test"),
+    "jax": ("jax", "jax-test", "iree", "iree-test", "plugin-test"),
     "torch": ("torch", "torchax", "torch-test"),
     "tensorflow": ("tensorflow",),
     NEWEST: ("torch",),
@@ -33,7 +33,7 @@ PARTS = {
 }
 #: The folders of tests of an environment, where they are not that of its name alone.
 FOLDERS = {
-    "jax": ("jax", "iree"),
+    "jax": ("jax", "iree", "plugin"),
     NEWEST: ("torch_newest",),
     "pages": ("pages", "viewers"),
     "scale": ("scale", "signing"),

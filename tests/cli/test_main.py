@@ -42,7 +42,11 @@ def artifact(tmp_path: Path) -> Path:
         (["run", str(EXAMPLES / "custom_calls.mlir"), "-i", "x.npy"], 2, "x.npy"),
         (["run", SAXPY, "-i", "{"], 2, "nor a JSON literal"),
         (["run", SAXPY, "-o", "out.txt"], 2, "neither a .npy nor a .npz"),
-        (["run", SAXPY, "--engine", "gpu"], 2, "'gpu' is not one of"),
+        (
+            ["run", SAXPY, "--engine", "gpu"],
+            2,
+            "'gpu' is not an engine: expected one of auto, reference, xla, iree, or pjrt:PLUGIN",
+        ),
         (["targets", "nonsense"], 2, "is not a target"),
         (["targets", "--as-of", "1990-01-01"], 2, "no release is known by 1990-01-01"),
         (["targets", "--as-of", "yesterday"], 2, "does not match the format"),

@@ -101,6 +101,7 @@ def test_what_is_no_text_is_read_as_ever() -> None:
 _COMMANDS: Final = {
     "alias show": "{text}",
     "check": "{text} --target 1.0.0 --no-cache",
+    "compile": "{text} --for libtpu==0.0.52@v5e",
     "diff": "{text} {text}",
     "golden record": "{folder}/golden {text}",
     "inspect": "{text}",

@@ -98,7 +98,7 @@ def test_programs_of_other_parameters(saxpy: str) -> None:
 )
 def test_engines_are_two_or_more(saxpy: str, engines: list[str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        vt.verify(saxpy, saxpy, engines=engines)  # type: ignore[arg-type]
+        vt.verify(saxpy, saxpy, engines=engines)
 
 
 # One program

@@ -194,3 +194,17 @@ def test_a_large_file_is_not_read(suite: Path, monkeypatch: pytest.MonkeyPatch) 
     _, found, _ = vt.check_golden(suite)
     assert found.problem is not None
     assert f"has {1 << 40} bytes; the limit is {1 << 20}" in found.problem
+
+
+def test_no_record_chooses_a_plugin(suite: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its library would run as code of the caller."""
+    library = tmp_path / "plugin.so"
+    library.write_bytes(b"GetPjrtApi")
+    for engine in (f"pjrt:{library}", "pjrt:libtpu", "pjrt:", "gpu"):
+        edit(suite / "b", lambda said, engine=engine: said.update(engine=engine))  # type: ignore[misc]
+        outcomes = {each.record.name: each for each in vt.check_golden(suite)}
+        assert [name for name, each in outcomes.items() if each.passed] == ["a", "c"]
+        assert f"was made on the engine {engine}, which no record chooses" in str(outcomes["b"].problem)
+        assert main(["golden", "check", str(suite)]) == 1
+        assert "choose one that you trust (engine=, --engine)" in capsys.readouterr().out
+    assert main(["golden", "check", str(suite), "--engine", "reference"]) == 0

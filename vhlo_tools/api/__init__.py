@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from vhlo_tools.api.running import (
         ENGINE_CHOICES,
         EngineChoice,
+        is_engine,
         load_executable,
         load_parallel_executable,
         run,

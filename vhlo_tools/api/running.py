@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 from vhlo_tools.api.frontends import as_artifact, as_container, as_program
 from vhlo_tools.artifact import ManifestChoice, check_source, externalize, numpy_name
@@ -51,8 +51,15 @@ def for_platform(program: Program, source: Source, platform: str | None) -> Prog
 
 # Execution of programs on numpy arrays, with or without donation
 
-EngineChoice = Literal["auto", "reference", "xla", "iree"]
-ENGINE_CHOICES: Final = get_args(EngineChoice)
+#: ``pjrt:`` and the name or the path of a plugin of PJRT is an engine too.
+EngineChoice = Literal["auto", "reference", "xla", "iree"] | str
+ENGINE_CHOICES: Final = ("auto", "reference", "xla", "iree")
+
+
+def is_engine(name: str) -> bool:
+    from vhlo_tools.compat import PLUGIN_ENGINE
+
+    return name in ENGINE_CHOICES or (name.startswith(PLUGIN_ENGINE) and name != PLUGIN_ENGINE)
 
 
 def load_executable(
@@ -109,8 +116,8 @@ def _loaded(
 ) -> Iterator[Program]:
     from vhlo_tools.program import load_program, names_in_utf8
 
-    if engine not in ENGINE_CHOICES:
-        raise ValueError(f"{engine!r} is not an engine: expected one of {', '.join(ENGINE_CHOICES)}")
+    if not is_engine(engine):
+        raise ValueError(f"{engine!r} is not an engine: expected one of {', '.join(ENGINE_CHOICES)}, or pjrt:PLUGIN")
     source = identify(program, options.get("name"))
     check_source(source, manifest).require()
     program = as_program(source, name=options.get("name"), provider=options.get("provider"))
@@ -189,8 +196,10 @@ def run(
         inputs: For each argument of ``main`` an array of its element type and shape, a tensor of torch, or a
             :class:`Buffer`; for a tuple a sequence of these. Python numbers and lists are converted to the element
             type of the argument.
-        engine: ``reference`` is StableHLO's reference interpreter, ``xla`` is XLA for the CPU; ``auto`` selects the
-            interpreter for small programs that it can run, and XLA otherwise; the report of a run states the reason.
+        engine: ``reference`` is StableHLO's reference interpreter, ``xla`` is XLA for the CPU, ``iree`` is IREE for the
+            CPU; ``pjrt:`` and the name of an installed plugin of PJRT, or the path of its library, is its first device
+            here. ``auto`` selects the interpreter for small programs that it can run, and XLA otherwise; the report of
+            a run states the reason.
         donate: The numbers of donated inputs; ``(number, index)`` is a part of a tuple. An array that is not a
             :class:`Buffer` is copied unless it is writable, contiguous and owns its memory.
         timeout: The time limit in seconds, by default ten minutes; ``math.inf`` for none. It counts separately for

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from vhlo_tools.api.conversion import serialize
 from vhlo_tools.api.frontends import as_artifact
-from vhlo_tools.api.running import ANY_PLATFORM, ENGINE_CHOICES, EngineChoice, load_executable
+from vhlo_tools.api.running import ANY_PLATFORM, ENGINE_CHOICES, EngineChoice, is_engine, load_executable
 from vhlo_tools.errors import EngineError
 from vhlo_tools.files import Kind, identify, local_path, read_snapshot, view
 
@@ -162,8 +162,8 @@ def verify(
 
 def check_engines(engines: Sequence[str]) -> None:
     """Raise ``ValueError`` unless these are two or more different engines."""
-    known = [each for each in ENGINE_CHOICES if each != "auto"]
-    unknown = [each for each in engines if each not in known]
+    known = [*(each for each in ENGINE_CHOICES if each != "auto"), "pjrt:PLUGIN"]
+    unknown = [each for each in engines if each == "auto" or not is_engine(each)]
     if unknown:
         raise ValueError(f"{unknown[0]!r} is not an engine: expected some of {', '.join(known)}")
     if len(set(engines)) < max(len(engines), 2):
@@ -309,7 +309,7 @@ def check_golden(
 
     Args:
         folder: The folder of records.
-        engine: The engine, by default that of the recording.
+        engine: The engine, by default that of the recording, unless it is a plugin: name one that you trust.
         handlers: Functions that compute custom calls, as for :func:`run`.
         timeout: The limit in seconds of each run, as for :func:`run`.
         provider: The bindings to use, by default the installed ones.
@@ -324,7 +324,13 @@ def check_golden(
     from vhlo_tools.verification import records_in, replay_folder
 
     def run(record: Record, artifact: Any, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        chosen: Any = engine or record.engine
+        if engine is None and record.engine not in ENGINE_CHOICES:
+            # A plugin is code, and the record may be from elsewhere.
+            raise EngineError(
+                f"{record.folder} was made on the engine {record.engine}, which no record chooses: choose one that you "
+                f"trust (engine=, --engine)"
+            )
+        chosen = engine or record.engine
         loading: Any = {"handlers": handlers, "timeout": timeout, "provider": provider}
         return load_executable(artifact, engine=chosen, **loading).run(inputs)
 

@@ -21,10 +21,12 @@ if TYPE_CHECKING:
         result_number,
     )
     from vhlo_tools.bindings.diagnostics import source_of
+    from vhlo_tools.bindings.foreign import ForeignProgram
     from vhlo_tools.bindings.functions import CALLEES, function_of, functions_of, inline_calls
-    from vhlo_tools.bindings.iree import IsolatedIreeProgram, compile_with_iree, iree_version, require_iree
+    from vhlo_tools.bindings.iree import compile_with_iree, iree_version, load_with_iree, require_iree
     from vhlo_tools.bindings.mlir import Attribute, Context, Module, ModuleOp, Operation
     from vhlo_tools.bindings.parse_check import PARSE_ONCE, TRIAL
+    from vhlo_tools.bindings.plugins import load_with_plugin
     from vhlo_tools.bindings.provider import MLIRFailure, Provider
     from vhlo_tools.bindings.providers import (
         NARROW_ELEMENTS,

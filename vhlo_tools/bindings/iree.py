@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from vhlo_tools.bindings import isolation
+from vhlo_tools.bindings.foreign import ArrayType, ForeignProgram
 from vhlo_tools.bindings.isolation.limits import note
 from vhlo_tools.bindings.isolation.messages import anonymous_file
 from vhlo_tools.errors import EngineCrashError, EngineError, MissingExtraError, installing
@@ -33,9 +34,6 @@ from vhlo_tools.version import Version
 #: The modules of the two packages.
 COMPILER: Final = "iree.compiler.api"
 RUNTIME: Final = "iree.runtime"
-
-#: The type of a result: the name of its numpy dtype, and its sizes; ``None`` for one that is open.
-ArrayType = tuple[str, tuple[int | None, ...]]
 
 #: What keeps the types of a program as they are, where IREE makes ``f64`` to ``f32`` by default. The machine that
 #: compiles is the one that runs.
@@ -284,24 +282,9 @@ def compile_with_iree(name: str, artifact: bytes, limits: isolation.Limits) -> b
     return compiled
 
 
-class IsolatedIreeProgram:
-    def __init__(self, name: str, compiled: bytes, results: Sequence[ArrayType]) -> None:
-        self._name, self._results = name, list(results)
-        self._compiled = isolation.KeptData(compiled)
-
-    def call(self, inputs: Sequence[Any], limits: isolation.Limits) -> list[Any]:
-        import numpy as np
-
-        results = self._compiled.call(f"{_SERVER}:run_here", self._name, list(inputs), self._results, limits=limits)
-        # A child may send anything.
-        fits = isinstance(results, list) and len(results) == len(self._results)
-        for array, (dtype, shape) in zip(results if fits else (), self._results, strict=False):
-            fits = fits and isinstance(array, np.ndarray) and array.dtype == dtype and array.ndim == len(shape)
-            fits = fits and all(size in (None, found) for size, found in zip(shape, array.shape, strict=True))
-        if not fits:
-            raise EngineCrashError("the child process of IREE returned something else than results of its types")
-        returned: list[Any] = results
-        return returned
+def load_with_iree(name: str, compiled: bytes, results: Sequence[ArrayType]) -> ForeignProgram:
+    """``compiled`` is what :func:`compile_with_iree` made."""
+    return ForeignProgram(f"{_SERVER}:run_here", name, compiled, results)
 
 
 @cache

@@ -174,8 +174,10 @@ def _providers() -> list[Item]:
 
 def _engines() -> list[Item]:
     from vhlo_tools.api import ENGINE_CHOICES
+    from vhlo_tools.compat import PLUGIN_ENGINE, installed_plugins
 
-    return [Item(each) for each in ENGINE_CHOICES if each != "auto"]
+    plugins = [f"{PLUGIN_ENGINE}{each}" for each in installed_plugins()]
+    return [Item(each) for each in (*ENGINE_CHOICES, *plugins) if each != "auto"]
 
 
 def _revisions() -> list[Item]:

@@ -32,7 +32,7 @@ def golden() -> None:
     "--target", default="current", show_default=True, help="The version for a program that is not an artifact."
 )
 @drawing_options
-@options.engine_option(api.ENGINE_CHOICES)
+@options.engine_option(api.ENGINE_CHOICES, plugins=True)
 @options.handler_option
 @tolerance_options
 @options.timeout_option
@@ -55,8 +55,8 @@ def record(
 
 @golden.command()
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
-@click.option(
-    "--engine", type=click.Choice(api.ENGINE_CHOICES), help="By default the engine that each record was made with."
+@options.engine_option(
+    api.ENGINE_CHOICES, "By default the engine that each record was made with.", plugins=True, default=None
 )
 @options.handler_option
 @options.timeout_option

@@ -102,8 +102,24 @@ as_of_option: OptionDecorator = click.option(
 )
 
 
-def engine_option(engines: tuple[str, ...], what: str | None = None) -> Callable[[_F], _F]:
-    return click.option("--engine", type=click.Choice(engines), default="auto", show_default=True, help=what)
+class _Engine(click.Choice[str]):
+    """Also ``pjrt:`` with the name or the path of a plugin."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from vhlo_tools.api import is_engine
+
+        if not is_engine(str(value)):
+            expected = f"one of {', '.join(self.choices)}, or pjrt:PLUGIN"
+            self.fail(f"{value!r} is not an engine: expected {expected}", param, ctx)
+        return str(value)
+
+
+def engine_option(
+    engines: tuple[str, ...], what: str | None = None, *, plugins: bool = False, default: str | None = "auto"
+) -> Callable[[_F], _F]:
+    kind: click.Choice[str] = _Engine(engines) if plugins else click.Choice(engines)
+    metavar = f"[{'|'.join(engines)}|pjrt:PLUGIN]" if plugins else None
+    return click.option("--engine", type=kind, metavar=metavar, default=default, show_default=True, help=what)
 
 
 def _relaxed(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ input_option: OptionDecorator = click.option(
 @command()
 @options.input_argument("PROGRAM")
 @input_option
-@options.engine_option(api.ENGINE_CHOICES)
+@options.engine_option(api.ENGINE_CHOICES, plugins=True)
 @options.handler_option
 @click.option(
     "--replicas",

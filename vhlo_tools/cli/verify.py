@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -72,7 +72,7 @@ def _to_engines(context: click.Context, parameter: click.Parameter, value: str |
         api.check_engines(engines)
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
-    return cast("tuple[EngineName, ...]", engines)
+    return engines
 
 
 @command()
@@ -85,13 +85,13 @@ def _to_engines(context: click.Context, parameter: click.Parameter, value: str |
     type=click.IntRange(min=1),
     help="The number of rounds, each with other random inputs; by default as many of 256 as fit into two seconds.",
 )
-@options.engine_option(api.ENGINE_CHOICES)
+@options.engine_option(api.ENGINE_CHOICES, plugins=True)
 @click.option(
     "--engines",
     metavar="NAMES",
     callback=_to_engines,
-    help="Run the programs on several engines, such as reference,xla,iree: says on which the programs differ, where "
-    "engines disagree, and which one stands alone.",
+    help="Run the programs on several engines, such as reference,xla,pjrt:PLUGIN: says on which the programs differ, "
+    "where engines disagree, and which one stands alone.",
 )
 @options.handler_option
 @tolerance_options

@@ -9,7 +9,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -18,10 +17,13 @@ from vhlo_tools.errors import UnknownTargetError
 from vhlo_tools.printable import printable
 from vhlo_tools.version import Version
 
+#: What the name of an engine begins with that is a plugin; its own name or path is behind.
+PLUGIN_ENGINE: Final = "pjrt:"
+
 _SECONDS: Final = 120.0
 #: What asks it, by ctypes alone.
 _ASKING: Final = Path(__file__).parents[1] / "releases" / "inside" / "pjrt.py"
-_ENTRY_POINTS: Final = "jax_plugins"
+_ENTRY_POINTS: Final = ("jax_plugins", "xla_plugins")
 #: The function that makes a library a plugin.
 _FUNCTION: Final = b"GetPjrtApi"
 _LARGEST: Final = 1 << 32
@@ -34,7 +36,7 @@ def plugin_version(named: str) -> Version:
     Raises:
         UnknownTargetError: If there is none, or it does not say.
     """
-    library = _library(named)
+    library = plugin_library(named)
     command = [sys.executable, "-I", "-B", str(_ASKING), str(library)]
     try:
         done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=_SECONDS, check=False)
@@ -53,12 +55,17 @@ def plugin_version(named: str) -> Version:
         ) from None
 
 
-def _library(named: str) -> Path:
+def plugin_library(named: str) -> Path:
+    """Return the library of a plugin, by its path or the name of its package.
+
+    Raises:
+        UnknownTargetError: If there is none.
+    """
     if os.sep in named or Path(named).is_file():
         if not Path(named).is_file():
             raise UnknownTargetError(f"{named}: no such file: expected the library of a plugin")
         return Path(named).absolute()
-    folders = dict(_installed())
+    folders = installed_plugins()
     if named not in folders:
         others = f"; installed are {', '.join(sorted(folders))}" if folders else ""
         raise UnknownTargetError(f"no plugin {named!r} is installed: expected its name, or the path of one{others}")
@@ -69,19 +76,21 @@ def _library(named: str) -> Path:
     return found[0]
 
 
-def _installed() -> Iterator[tuple[str, Path]]:
-    """Yield the names of installed plugins, and the folders of their packages; nothing of them is imported."""
+def installed_plugins() -> dict[str, Path]:
+    """Return the folders of the packages of installed plugins, by their names; nothing of them is imported."""
     from importlib.metadata import entry_points
     from importlib.util import find_spec
 
-    names = {each.name: each.value.partition(":")[0] for each in entry_points(group=_ENTRY_POINTS)}
+    folders = {}
+    names = {each.name: each.value.partition(":")[0] for group in _ENTRY_POINTS for each in entry_points(group=group)}
     for name, module in {"libtpu": "libtpu", **names}.items():
         try:
             found = find_spec(module)
         except (ImportError, ValueError):
             continue
         if found is not None and found.origin is not None:
-            yield name, Path(found.origin).parent
+            folders[name] = Path(found.origin).parent
+    return folders
 
 
 def _is_plugin(library: Path) -> bool:

@@ -9,11 +9,12 @@ from typing import Any, Final, cast
 import numpy as np
 
 from vhlo_tools.bindings import Module, isolation
+from vhlo_tools.compat import PLUGIN_ENGINE
 from vhlo_tools.errors import EngineCrashError, EngineError, InvalidInputError
+from vhlo_tools.execution.artifact_engines import IreeEngine, PluginEngine
 from vhlo_tools.execution.devices import Grid
 from vhlo_tools.execution.donation import Aliased, Buffer
 from vhlo_tools.execution.handlers import Handler
-from vhlo_tools.execution.iree_engine import IreeEngine
 from vhlo_tools.execution.isolated import bytecode_of
 from vhlo_tools.execution.probes import Probe
 from vhlo_tools.execution.protocols import Engine, EngineName, ParallelEngine, Ran, Values
@@ -187,4 +188,6 @@ def engine_for(
         grid, inputs, _ = laid_out(program, None, None)
         if inputs != grid.size:
             return SpreadEngine(PARALLEL_ENGINES[name](program, grid, handlers, in_process), grid)
+    if name.startswith(PLUGIN_ENGINE):
+        return PluginEngine(program, handlers, name)
     return ENGINES[name](program, handlers, in_process)

@@ -10,7 +10,8 @@ import numpy as np
 from vhlo_tools.execution.donation import Aliased, Buffer
 from vhlo_tools.execution.probes import Probe
 
-EngineName = Literal["reference", "xla", "iree"]
+#: Beside these, ``pjrt:`` and the name or path of a plugin.
+EngineName = Literal["reference", "xla", "iree"] | str
 #: The leaves of inputs; ``None`` for a token.
 Values = Sequence[Buffer | None]
 #: The results, and which of them were written over which inputs.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Any, Final
 
 import numpy as np
 
+from vhlo_tools.compat import PLUGIN_ENGINE
 from vhlo_tools.execution import ProbedValue, ProbeSite
 from vhlo_tools.records import dataclass
 
@@ -26,8 +27,12 @@ _ULPS_APART: Final = 2**64 - 1
 
 #: The smallest normal numbers of types whose subnormal numbers XLA takes as zero on a CPU, by their names.
 _SMALLEST: Final = {"float32": 2.0**-126, "bfloat16": 2.0**-126, "float64": 2.0**-1022}
-#: Why numbers that differ say nothing of the programs.
-FLUSHED: Final = "xla takes subnormal numbers as zero"
+
+
+def flushed_by(engines: Iterable[str]) -> str | None:
+    """Why numbers that differ say nothing of the programs, if one of the engines may take subnormal ones as zero."""
+    found = next((each for each in engines if each == "xla" or each.startswith(PLUGIN_ENGINE)), None)
+    return None if found is None else f"{found} takes subnormal numbers as zero"
 
 
 def without_subnormals(value: Any) -> Any:

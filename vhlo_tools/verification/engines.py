@@ -14,7 +14,7 @@ from typing import Any
 from vhlo_tools.errors import EngineError
 from vhlo_tools.execution import Executable
 from vhlo_tools.records import dataclass
-from vhlo_tools.verification.comparison import Comparison, Tolerance, copied, has_subnormals
+from vhlo_tools.verification.comparison import Comparison, Tolerance, copied, flushed_by, has_subnormals
 from vhlo_tools.verification.rounds import (
     Outputs,
     Round,
@@ -156,7 +156,7 @@ class _Course:
         try:
             if len(self.executables) == 1:
                 outputs: tuple[Outputs, ...] = (self.executables[0].run(copied(inputs)),)
-                found = Round(name, (), subnormals=self.engine == "xla" and has_subnormals(inputs))
+                found = Round(name, (), subnormals=flushed_by([self.engine]) is not None and has_subnormals(inputs))
             else:
                 found, *several = run_round(self.executables[0], self.executables[1], name, inputs, tolerance)
                 outputs = tuple(several)

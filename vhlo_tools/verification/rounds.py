@@ -16,11 +16,11 @@ from vhlo_tools.findings import Finding
 from vhlo_tools.records import dataclass
 from vhlo_tools.verification.bisection import Divergence, EngineDivergence
 from vhlo_tools.verification.comparison import (
-    FLUSHED,
     Comparison,
     Tolerance,
     compare,
     copied,
+    flushed_by,
     has_subnormals,
     without_subnormals,
 )
@@ -192,10 +192,8 @@ class VerificationReport:
                 str(self.divergence or "on the reference interpreter, all values that both programs compute agree")
             )
         if subnormals := sum(each.subnormals for each in self.rounds):
-            lines.append(
-                f"{FLUSHED}: the results for those among the inputs of {subnormals} of {len(self.rounds)} rounds say "
-                f"nothing"
-            )
+            why, rounds = flushed_by(self.engines), f"{subnormals} of {len(self.rounds)} rounds"
+            lines.append(f"{why}: the results for those among the inputs of {rounds} say nothing")
         return "\n".join(
             [*lines, *map(str, self.known_faults), *(f"warning: {each.message}" for each in self.warnings)]
         )
@@ -275,7 +273,7 @@ def run_round(
             replace(each, explained=reasons.get(each.place, ""))
             for each in compare_outputs(execution.outputs, expected, tolerance)
         )
-    subnormals = "xla" in engines and has_subnormals(inputs)
+    subnormals = flushed_by(engines) is not None and has_subnormals(inputs)
     return Round(name, outputs, donated, tuple(problems), subnormals), expected, found
 
 
@@ -296,12 +294,12 @@ def compare_explained(
     if all(each.passed for each in outputs):
         return outputs
     reasons: dict[str, str] = {}
-    if "xla" in engines:
+    if (reason := flushed_by(engines)) is not None:
         flushed = compare_outputs(without_subnormals(found), without_subnormals(expected), tolerance)
         if not all(each.passed for each in flushed) and has_subnormals(inputs):
             one, other = again(without_subnormals(inputs))
             flushed = compare_outputs(without_subnormals(one), without_subnormals(other), tolerance)
-        reasons = {each.place: FLUSHED for each in flushed if each.passed}
+        reasons = {each.place: reason for each in flushed if each.passed}
     if any(not each.passed and each.place not in reasons for each in outputs):
         places = [place for place, _ in _leaves(expected)]
         opened = zip(places, open_outputs(program, inputs), strict=True)

@@ -281,7 +281,7 @@ def test_programs_that_cannot_be_called() -> None:
     with pytest.raises(vt.EngineError, match="numpy cannot represent values of type tensor<i7>"):
         vt.run("func.func @main(%a: tensor<i7>) { return }", [0])
     with pytest.raises(ValueError, match="'gpu' is not an engine"):
-        vt.run("func.func @main() { return }", [], engine="gpu")  # type: ignore[arg-type]
+        vt.run("func.func @main() { return }", [], engine="gpu")
     assert vt.run("func.func @main() { return }", []) == ()
 
 

@@ -75,7 +75,7 @@ NOTE_SIZE: Final = 1024
 _LENGTH: Final = struct.Struct("<H")
 
 _slot: mmap.mmap | None = None
-_retiring = False
+_retiring = _settling = False
 _is_child = False
 
 
@@ -114,6 +114,18 @@ def retire_after_call() -> None:
 
 def is_retiring() -> bool:
     return _retiring
+
+
+def settle_after_call() -> None:
+    """Count the growth of this child from after the current call, which has loaded what later ones use."""
+    global _settling
+    _settling = True
+
+
+def is_settling() -> bool:
+    global _settling
+    was, _settling = _settling, False
+    return was
 
 
 def read_note(descriptor: int) -> str | None:

@@ -33,12 +33,20 @@ _pools: Final[list[Pool]] = []
 
 
 class Pool:
-    """Children that have imported ``modules`` and may start ``tools``, of which ``most`` are kept for later calls."""
+    """Children that have imported ``modules`` and may start ``tools``, of which ``most`` are kept for later calls.
+
+    Those that are ``free`` may do what the caller may: they run code that the user named, on devices.
+    """
 
     def __init__(
-        self, modules: Sequence[str] = (), tools: Callable[[], Sequence[str]] = tuple, *, most: int = 4
+        self,
+        modules: Sequence[str] = (),
+        tools: Callable[[], Sequence[str]] = tuple,
+        *,
+        most: int = 4,
+        free: bool = False,
     ) -> None:
-        self._modules, self._tools, self._most = modules, tools, most
+        self._modules, self._tools, self._most, self._is_free = modules, tools, most, free
         self._idle: list[Worker] = []
         self._busy: set[Worker] = set()
         _pools.append(self)
@@ -53,7 +61,10 @@ class Pool:
     def warm(self) -> None:
         with _lock:
             if not self._idle:
-                self._idle.append(start(self._modules, self._tools()))
+                self._idle.append(self._start())
+
+    def _start(self) -> Worker:
+        return start(self._modules, self._tools(), free=self._is_free)
 
     def close(self) -> None:
         for worker in self._idle:
@@ -74,7 +85,7 @@ class Pool:
                 if not worker.reusable:
                     worker.end()
                     worker = None
-            worker = worker or start(self._modules, self._tools())
+            worker = worker or self._start()
             self._busy.add(worker)
             return worker
 
@@ -103,16 +114,17 @@ def call(function: str, *arguments: object, limits: Limits | None = None) -> Any
 class KeptData:
     """Data that children keep: small data is sent with each call, larger only to a child that lacks it."""
 
-    def __init__(self, data: bytes, name: str = "") -> None:
-        self._data = data
+    def __init__(self, data: bytes, name: str = "", pool: Pool | None = None) -> None:
+        self._data, self._pool = data, pool or _calls
         self._key = hashlib.sha256(data).digest() + name.encode(errors="surrogatepass")
 
     def call(self, function: str, *arguments: object, limits: Limits) -> Any:
         """``function`` gets the key and the data; without the data, and if it lacks it, it returns :data:`MISSING`."""
         data = memoryview(self._data)
-        results = call(function, self._key, data if len(data) <= _SMALL else None, *arguments, limits=limits)
+        small = data if len(data) <= _SMALL else None
+        results = self._pool.call(function, (self._key, small, *arguments), limits)
         if isinstance(results, str) and results == MISSING:
-            results = call(function, self._key, data, *arguments, limits=limits)
+            results = self._pool.call(function, (self._key, data, *arguments), limits)
         return results
 
 
@@ -122,10 +134,11 @@ def warm() -> None:
         _calls.warm()
 
 
-def start(modules: Sequence[str] = (), tools: Sequence[str] = ()) -> Worker:
+def start(modules: Sequence[str] = (), tools: Sequence[str] = (), *, free: bool = False) -> Worker:
     """Start a child of the caller's own, after importing ``modules``.
 
     With ``tools``, programs or folders that it may start, it may also write files in a temporary folder of its own.
+    One that is ``free`` may do what the caller may.
     """
     with _lock:
         server = _running()
@@ -133,11 +146,11 @@ def start(modules: Sequence[str] = (), tools: Sequence[str] = ()) -> Worker:
         from vhlo_tools.bindings.isolation.process import Worker
 
         with suppress(ConnectionError):
-            return Worker(server, modules, tools)
+            return Worker(server, modules, tools, free=free)
         # The server has ended in the meantime.
         server = _running(anew=True)
         try:
-            return Worker(server, modules, tools)
+            return Worker(server, modules, tools, free=free)
         except ConnectionError as error:
             said = server.log or "the process that forks them exited at once"
             raise EngineStartError(f"no child process can be started with {sys.executable!r}: {said}") from error

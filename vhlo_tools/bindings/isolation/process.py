@@ -84,10 +84,12 @@ class Server:
         size = os.fstat(self._log).st_size
         return os.pread(self._log, _OUTPUT_KEPT, max(0, size - _OUTPUT_KEPT)).decode(errors="replace").strip()
 
-    def fork(self, descriptors: Sequence[int], modules: Sequence[str] = (), tools: Sequence[str] = ()) -> None:
+    def fork(
+        self, descriptors: Sequence[int], modules: Sequence[str] = (), tools: Sequence[str] = (), *, free: bool = False
+    ) -> None:
         # Modules that the caller has imported are likely to be used by its functions in the child too.
         imported = tuple(name for name in ("numpy", "ml_dtypes") if name in sys.modules)
-        ask(self._socket, ForkRequest(_path(), (*imported, *modules), tuple(tools)), descriptors)
+        ask(self._socket, ForkRequest(_path(), (*imported, *modules), tuple(tools), free), descriptors)
 
     def end(self) -> None:
         self._socket.close()
@@ -108,7 +110,9 @@ class Server:
 class Worker:
     """A child process, for one call at a time; creating it does not wait until the process is ready."""
 
-    def __init__(self, server: Server, modules: Sequence[str] = (), tools: Sequence[str] = ()) -> None:
+    def __init__(
+        self, server: Server, modules: Sequence[str] = (), tools: Sequence[str] = (), *, free: bool = False
+    ) -> None:
         self._server = server
         self._started = self._retired = self._calling = False
         self._output = bytearray()
@@ -129,7 +133,7 @@ class Worker:
         try:
             os.ftruncate(self._notes, NOTE_SIZE)
             files = (self._outgoing.descriptor, self._incoming.descriptor, self._notes)
-            server.fork([connection.fileno(), control.fileno(), pipe, *files], modules, tools)
+            server.fork([connection.fileno(), control.fileno(), pipe, *files], modules, tools, free=free)
         except BaseException:
             self.forget()
             raise

@@ -48,6 +48,7 @@ class ForkRequest:
     #: Programs, or folders of programs, that the child may start. With any, it may also write files in a folder of its
     #: own, which its temporary files go to, and which is deleted with it.
     tools: tuple[str, ...] = ()
+    is_free: bool = False  # whether it may do what the caller may, such as to talk to a device
 
 
 def ask(server: socket.socket, request: ForkRequest, descriptors: Iterable[int]) -> None:
@@ -124,7 +125,7 @@ class _Server:
         parent = os.getpid()
         child = os.fork()
         if not child:
-            self._become_child(descriptors, parent, folder, request.tools)
+            self._become_child(descriptors, parent, folder, request)
         if folder is not None:
             self._folders[child] = folder
         control = socket.socket(fileno=descriptors[1])
@@ -136,7 +137,7 @@ class _Server:
         self._selector.register(control, selectors.EVENT_READ, child)
         return True
 
-    def _become_child(self, descriptors: list[int], parent: int, folder: str | None, tools: tuple[str, ...]) -> None:
+    def _become_child(self, descriptors: list[int], parent: int, folder: str | None, request: ForkRequest) -> None:
         """Serve requests in the child, and never return."""
         try:
             die_with_parent(parent)
@@ -153,10 +154,11 @@ class _Server:
             os.close(output)
             if folder is not None:
                 os.environ["TMPDIR"] = folder
-                confine(folder, tools)
-            else:
+                confine(folder, request.tools)
+            elif not request.is_free:
                 confine_reading()
-            restrict(tools=folder is not None)
+            if not request.is_free:
+                restrict(tools=folder is not None)
             memories = SharedMemory(incoming, writable=False), SharedMemory(outgoing, writable=True)
             serve(socket.socket(fileno=connection), *memories, notes)
         except OSError as error:

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from vhlo_tools.bindings.isolation import replies
-from vhlo_tools.bindings.isolation.limits import attach, is_retiring, memory_usage, note
+from vhlo_tools.bindings.isolation.limits import attach, is_retiring, is_settling, memory_usage, note
 from vhlo_tools.bindings.isolation.messages import LENGTH, Answer, Request, SharedMemory, receive, unpack
 from vhlo_tools.bindings.isolation.replies import OutputTooLarge
 
@@ -40,6 +40,8 @@ class _Child:
             note("")
             outcome, inline = self._outcome(request)
             calls += 1
+            if is_settling():
+                at_first = _resident()
             retire = is_retiring() or calls >= _CALLS or _resident() - at_first > _GROWTH
             sys.stdout.flush()
             self.send(outcome, inline, retire=retire)

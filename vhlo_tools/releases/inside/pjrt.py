@@ -1,4 +1,4 @@
-"""A plugin of PJRT by ctypes: what it says of itself, and what its compiler makes of a program for a device.
+"""A plugin of PJRT by ctypes: what it says of itself, what its compiler makes of a program, and its device.
 
 Source: ``xla/pjrt/c/pjrt_c_api.h`` in openxla/xla. ``GetPjrtApi()`` gives a table of functions in the header's order,
 at whose end newer plugins have more. Each takes one struct, which begins with its own size and a pointer to extensions,
@@ -11,12 +11,16 @@ import ctypes
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 _Size, _Pointer, _Integer = ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int64
+
+#: CompileOptionsProto (``xla/pjrt/proto/compile_options.proto``): num_replicas and num_partitions of
+#: executable_build_options are 1.
+_FOR_ONE = bytes([3 << 3 | 2, 4, 4 << 3, 1, 5 << 3, 1])
 
 #: Of each function that is called, its place in the table.
 _PLACES = {
@@ -24,9 +28,24 @@ _PLACES = {
     "Error_Message": 1,
     "Plugin_Initialize": 3,
     "Plugin_Attributes": 4,
+    "Event_Destroy": 5,
+    "Event_Await": 8,
+    "Client_Create": 10,
+    "Client_PlatformName": 12,
+    "Client_AddressableDevices": 16,
+    "Client_Compile": 20,
+    "Client_BufferFromHostBuffer": 22,
     "Executable_Destroy": 40,
+    "Executable_NumOutputs": 44,
     "Executable_GetCostAnalysis": 46,
     "Executable_OptimizedProgram": 48,
+    "LoadedExecutable_Destroy": 50,
+    "LoadedExecutable_GetExecutable": 51,
+    "LoadedExecutable_Execute": 55,
+    "Buffer_Destroy": 58,
+    "Buffer_ElementType": 59,
+    "Buffer_Dimensions": 60,
+    "Buffer_ToHostBuffer": 70,
     "TopologyDescription_Create": 82,
     "TopologyDescription_Destroy": 83,
     "TopologyDescription_GetDeviceDescriptions": 86,
@@ -79,20 +98,32 @@ def _address(data: bytes, kept: list[Any]) -> int:
     return ctypes.addressof(kept[-1])
 
 
-class Plugin:
-    """A plugin's library, loaded and initialized. Needs no device."""
+def _has_tpu() -> bool:
+    """Whether there is a chip of Google's (``jax/_src/hardware_utils.py`` in jax-ml/jax)."""
+    return any(path.read_text().strip() == "0x1ae0" for path in Path("/sys/bus/pci/devices").glob("*/vendor"))
 
-    def __init__(self, library: Path) -> None:
-        os.environ.update(ALONE)
+
+def _held(program: bytes, kept: list[Any]) -> int:
+    held = _Program(ctypes.sizeof(_Program), None, _address(program, kept), len(program), _address(b"mlir", kept), 4)
+    kept.append(held)
+    return ctypes.addressof(held)
+
+
+class Plugin:
+    """A plugin's library, loaded and initialized. With ``has_device``, one that is here is as the system says."""
+
+    def __init__(self, library: Path, *, has_device: bool = False) -> None:
+        if not (has_device and _has_tpu()):
+            os.environ.update(ALONE)
         found = ctypes.CDLL(str(library))
         found.GetPjrtApi.restype = _Pointer
         table = found.GetPjrtApi()
         size = _Size.from_address(table).value
         self._table = (_Pointer * ((size - _TABLE) // ctypes.sizeof(_Pointer))).from_address(table + _TABLE)
         self.interface: tuple[int, ...] = tuple((ctypes.c_int * 2).from_address(table + 32))
-        self._call("Plugin_Initialize")
+        self.call("Plugin_Initialize")
 
-    def _call(self, function: str, *fields: tuple[str, Any, Any]) -> Any:
+    def call(self, function: str, *fields: tuple[str, Any, Any]) -> Any:
         """Call a function with a struct of these fields: names, types and values. Return the struct."""
         place = _PLACES[function]
         if place >= len(self._table) or not self._table[place]:
@@ -126,7 +157,7 @@ class Plugin:
 
     def attributes(self) -> dict[str, Any]:
         """Return what the plugin says of itself, such as ``stablehlo_current_version``; old plugins say nothing."""
-        found = self._call("Plugin_Attributes", ("values", _Pointer, None), ("number", _Size, 0))
+        found = self.call("Plugin_Attributes", ("values", _Pointer, None), ("number", _Size, 0))
         return dict(_named(found.values, found.number))
 
     @contextmanager
@@ -138,7 +169,7 @@ class Plugin:
             value.size = ctypes.sizeof(_NamedValue)
             value.name, value.name_size = _address(key.encode(), kept), len(key)
             value.value, value.number = _address(text.encode(), kept), len(text)
-        made = self._call(
+        made = self.call(
             "TopologyDescription_Create",
             *(("name", _Pointer, _address(name.encode(), kept)), ("name_size", _Size, len(name))),
             *(("options", _Pointer, ctypes.addressof(values)), ("number", _Size, len(options))),
@@ -147,39 +178,36 @@ class Plugin:
         try:
             yield made.topology
         finally:
-            self._call("TopologyDescription_Destroy", ("topology", _Pointer, made.topology))
+            self.call("TopologyDescription_Destroy", ("topology", _Pointer, made.topology))
 
     def devices(self, topology: int) -> int:
         """Return the number of devices of a topology."""
         asked = ("topology", _Pointer, topology), ("descriptions", _Pointer, None), ("number", _Size, 0)
-        return int(self._call("TopologyDescription_GetDeviceDescriptions", *asked).number)
+        return int(self.call("TopologyDescription_GetDeviceDescriptions", *asked).number)
 
     @contextmanager
     def compiled(self, topology: int, program: bytes, options: bytes) -> Iterator[int]:
         """Compile MLIR text, bytecode or an artifact, with options as a serialized CompileOptionsProto."""
         kept: list[Any] = []
-        held = _Program(
-            ctypes.sizeof(_Program), None, _address(program, kept), len(program), _address(b"mlir", kept), 4
-        )
-        made = self._call(
+        made = self.call(
             "Compile",
-            *(("topology", _Pointer, topology), ("program", _Pointer, ctypes.addressof(held))),
+            *(("topology", _Pointer, topology), ("program", _Pointer, _held(program, kept))),
             *(("options", _Pointer, _address(options, kept)), ("options_size", _Size, len(options))),
             *(("client", _Pointer, None), ("executable", _Pointer, None)),
         )
         try:
             yield made.executable
         finally:
-            self._call("Executable_Destroy", ("executable", _Pointer, made.executable))
+            self.call("Executable_Destroy", ("executable", _Pointer, made.executable))
 
     def optimized(self, executable: int) -> bytes:
         """Return the optimized program, a serialized HloModuleProto or HloModuleProtoWithConfig."""
         held = _Program(ctypes.sizeof(_Program))
         asked = ("executable", _Pointer, executable), ("program", _Pointer, ctypes.addressof(held))
-        self._call("Executable_OptimizedProgram", *asked)
+        self.call("Executable_OptimizedProgram", *asked)
         code = ctypes.create_string_buffer(held.code_size)
         held.code = ctypes.addressof(code)
-        self._call("Executable_OptimizedProgram", *asked)
+        self.call("Executable_OptimizedProgram", *asked)
         return code.raw[: held.code_size]
 
     def memory(self, executable: int) -> dict[str, int]:
@@ -187,7 +215,7 @@ class Plugin:
         for number in (len(MEMORY), len(MEMORY) - 1):
             names = MEMORY[:number]
             try:
-                found = self._call(
+                found = self.call(
                     "Executable_GetCompiledMemoryStats",
                     ("executable", _Pointer, executable),
                     *((name, _Integer, 0) for name in names),
@@ -201,11 +229,143 @@ class Plugin:
 
     def costs(self, executable: int) -> dict[str, Any]:
         """Return the properties of the analysis of costs, such as ``flops``."""
-        found = self._call(
+        found = self.call(
             "Executable_GetCostAnalysis",
             *(("executable", _Pointer, executable), ("number", _Size, 0), ("values", _Pointer, None)),
         )
         return dict(_named(found.values, found.number))
+
+
+class _Layout(ctypes.Structure):
+    """A layout without tiles; what is of strides alone is shorter."""
+
+    _fields_ = [
+        *(("size", _Size), ("extensions", _Pointer)),
+        *(("size_of_kind", _Size), ("extensions_of_kind", _Pointer), ("minor_to_major", _Pointer), ("rank", _Size)),
+        *(("tiles", _Pointer), ("tile_sizes", _Pointer), ("number_of_tiles", _Size), ("kind", ctypes.c_int)),
+    ]
+
+
+class _ExecuteOptions(ctypes.Structure):
+    _fields_ = [
+        *(("size", _Size), ("extensions", _Pointer), ("sends", _Pointer), ("receives", _Pointer)),
+        *(("number_of_sends", _Size), ("number_of_receives", _Size), ("launch", ctypes.c_int)),
+        *(("kept_inputs", _Pointer), ("number_of_kept_inputs", _Size), ("context", _Pointer), ("place", _Pointer)),
+        *(("number_of_tasks", _Size), ("tasks", _Pointer), ("incarnations", _Pointer)),
+    ]
+
+
+#: The types of elements, in the order of PJRT_Buffer_Type, by the names of numpy; the first is none.
+ELEMENTS = (
+    *("", "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float16", "float32", "float64"),
+)
+
+
+class Device:
+    """The first device of a plugin that has one here. Arrays are of numpy, of :data:`ELEMENTS`, and C-contiguous."""
+
+    def __init__(self, plugin: Plugin) -> None:
+        self._plugin = plugin
+        self._client = plugin.call(
+            "Client_Create",
+            *(("options", _Pointer, None), ("number", _Size, 0)),
+            *((name, _Pointer, None) for name in ("get", "get_for", "put", "put_for", "client", "try_get", "try_for")),
+        ).client
+        asked = ("client", _Pointer, self._client), ("devices", _Pointer, None), ("number", _Size, 0)
+        found = plugin.call("Client_AddressableDevices", *asked)
+        if not found.number:
+            raise PluginError("it has no device here")
+        self._device = _Pointer.from_address(found.devices).value
+
+    def platform(self) -> str:
+        """Return its name, such as ``cuda``."""
+        asked = ("client", _Pointer, self._client), ("name", _Pointer, None), ("size_of_name", _Size, 0)
+        found = self._plugin.call("Client_PlatformName", *asked)
+        return ctypes.string_at(found.name, found.size_of_name).decode(errors="replace")
+
+    def compile(self, program: bytes) -> int:
+        """Compile MLIR text, bytecode or an artifact for the device."""
+        kept: list[Any] = []
+        made = self._plugin.call(
+            "Client_Compile",
+            *(("client", _Pointer, self._client), ("program", _Pointer, _held(program, kept))),
+            *(("options", _Pointer, _address(_FOR_ONE, kept)), ("options_size", _Size, len(_FOR_ONE))),
+            ("executable", _Pointer, None),
+        )
+        return int(made.executable)
+
+    def forget(self, executable: int) -> None:
+        self._plugin.call("LoadedExecutable_Destroy", ("executable", _Pointer, executable))
+
+    def _outputs(self, executable: int) -> int:
+        asked = ("executable", _Pointer, executable), ("held", _Pointer, None)
+        held = self._plugin.call("LoadedExecutable_GetExecutable", *asked).held
+        found = self._plugin.call("Executable_NumOutputs", ("executable", _Pointer, held), ("number", _Size, 0))
+        self._plugin.call("Executable_Destroy", ("executable", _Pointer, held))
+        return int(found.number)
+
+    def run(self, executable: int, inputs: Sequence[Any]) -> list[Any]:
+        """Run a program, and return its results."""
+        buffers: list[int] = []
+        made = (_Pointer * self._outputs(executable))()
+        try:
+            for each in inputs:
+                buffers.append(self._put(each))
+            given = (_Pointer * len(inputs))(*buffers)
+            lists, made_lists = (_Pointer * 1)(ctypes.addressof(given)), (_Pointer * 1)(ctypes.addressof(made))
+            options = _ExecuteOptions(ctypes.sizeof(_ExecuteOptions))
+            self._plugin.call(
+                "LoadedExecutable_Execute",
+                *(("executable", _Pointer, executable), ("options", _Pointer, ctypes.addressof(options))),
+                *(("inputs", _Pointer, ctypes.addressof(lists)), ("devices", _Size, 1), ("number", _Size, len(inputs))),
+                *(("results", _Pointer, ctypes.addressof(made_lists)), ("done", _Pointer, None)),
+                ("device", _Pointer, None),
+            )
+            return [self._take(each or 0) for each in made]
+        finally:
+            for each in (*buffers, *filter(None, made)):
+                self._plugin.call("Buffer_Destroy", ("buffer", _Pointer, each))
+
+    def _put(self, array: Any) -> int:
+        sizes = (_Integer * array.ndim)(*array.shape)
+        made = self._plugin.call(
+            "Client_BufferFromHostBuffer",
+            *(("client", _Pointer, self._client), ("data", _Pointer, array.ctypes.data)),
+            *(("type", ctypes.c_int, ELEMENTS.index(array.dtype.name)), ("sizes", _Pointer, ctypes.addressof(sizes))),
+            *(("rank", _Size, array.ndim), ("strides", _Pointer, None), ("number_of_strides", _Size, 0)),
+            # The data is read during the call.
+            *(("semantics", ctypes.c_int, 0), ("device", _Pointer, self._device), ("memory", _Pointer, None)),
+            *(("layout", _Pointer, None), ("done", _Pointer, None), ("buffer", _Pointer, None)),
+        )
+        self._await(made.done)
+        return int(made.buffer)
+
+    def _take(self, buffer: int) -> Any:
+        import numpy as np
+
+        of = ("buffer", _Pointer, buffer)
+        type_ = self._plugin.call("Buffer_ElementType", of, ("type", ctypes.c_int, 0)).type
+        found = self._plugin.call("Buffer_Dimensions", of, ("sizes", _Pointer, None), ("rank", _Size, 0))
+        sizes = tuple((_Integer * found.rank).from_address(found.sizes)) if found.rank else ()
+        if not 0 < type_ < len(ELEMENTS):
+            raise PluginError(f"it returns elements of the type {type_}")
+        array = np.empty(sizes, ELEMENTS[type_])
+        order = (_Integer * len(sizes))(*reversed(range(len(sizes))))
+        layout = _Layout(ctypes.sizeof(_Layout), None, 56, None, ctypes.addressof(order), len(sizes))
+        read = self._plugin.call(
+            "Buffer_ToHostBuffer",
+            *(of, ("layout", _Pointer, ctypes.addressof(layout)), ("to", _Pointer, array.ctypes.data)),
+            *(("bytes", _Size, array.nbytes), ("done", _Pointer, None)),
+        )
+        self._await(read.done)
+        return array
+
+    def _await(self, event: int) -> None:
+        try:
+            self._plugin.call("Event_Await", ("event", _Pointer, event))
+        finally:
+            self._plugin.call("Event_Destroy", ("event", _Pointer, event))
 
 
 def _named(address: int | None, number: int) -> Iterator[tuple[str, Any]]:

@@ -1,24 +1,28 @@
-"""The engine ``iree``: programs compiled by IREE for the CPU, and their preparation."""
+"""Engines that take artifacts: ``iree``, which is IREE for the CPU, and ``pjrt:NAME``, a plugin with a device here."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final, cast
 
 import numpy as np
 
 from vhlo_tools.bindings import (
-    IsolatedIreeProgram,
+    ForeignProgram,
     Module,
     Provider,
     compile_with_iree,
     functions_of,
     iree_version,
+    load_with_iree,
+    load_with_plugin,
     require_iree,
 )
+from vhlo_tools.compat import PLUGIN_ENGINE, plugin_library, plugin_version
 from vhlo_tools.conversion import make_plain, patterns_of
-from vhlo_tools.errors import EngineCrashError, EngineError, EngineTimeoutError
+from vhlo_tools.errors import EngineCrashError, EngineError, EngineTimeoutError, UnknownTargetError
 from vhlo_tools.execution.donation import Aliased, Buffer
 from vhlo_tools.execution.handlers import Handler, refusal
 from vhlo_tools.execution.isolated import bytecode_of, call_isolated, limits_of, module_here, naming
@@ -34,28 +38,38 @@ from vhlo_tools.execution.xla.preparation import CallGraph
 from vhlo_tools.program import Program
 from vhlo_tools.version import Version
 
-# Preparation of programs for IREE: plain StableHLO, whose ``main`` exchanges numbers that numpy and IREE both have
+# Preparation of programs: plain StableHLO, whose ``main`` exchanges numbers that numpy and every runtime have
 #
-# Only constructs without a counterpart in IREE are rewritten: other dialects, bounds, quantized tensors, placements,
-# and values of types that its runtime does not exchange. Nothing that IREE refuses or gets wrong is mended, so that a
-# comparison finds it.
+# Only constructs without a counterpart are rewritten: other dialects, bounds, quantized tensors, placements, and values
+# of types that runtimes do not exchange. Nothing that an engine refuses or gets wrong is mended, so that a comparison
+# finds it.
 
-#: Ops that name devices, or exchange values between them: IREE runs one device, and refuses these only while it runs.
+#: Ops that name devices, or exchange values between them: these engines run one device, and IREE refuses the ops only
+#: while it runs.
 _OF_DEVICES: Final = ops_where(lambda traits: traits.reference == "devices") | {"sdy.manual_computation"}
 
 _PLACEMENTS: Final = patterns_of({**PLACEMENTS, "stablehlo.custom_call": placed_unless(frozenset())}, required=True)
 
 
 def artifact_here(
-    bytecode: memoryview, provider: str, name: str, version: str, shapes: Sequence[tuple[int, ...]] | None
+    bytecode: memoryview,
+    provider: str,
+    name: str,
+    version: str,
+    shapes: Sequence[tuple[int, ...]] | None,
+    engine: str,
+    calls: bool,
 ) -> bytes:
-    """Called in a child process; ``shapes`` of the array arguments resolve dynamic shapes, ``None`` keeps these."""
+    """Called in a child process; ``shapes`` of the array arguments resolve dynamic shapes, ``None`` keeps these.
+
+    ``calls`` is whether the engine, by its own name, has custom calls.
+    """
     bindings, module = module_here(bytecode, provider, name)
     arguments, results = signature_of(main_of(module, name))
-    with explained(bindings, name, "cannot be rewritten for IREE"):
+    with explained(bindings, name, f"cannot be rewritten for {engine}"):
         module = bindings.as_module(make_plain(bindings, module, name))
         apply_required(bindings, module, _PLACEMENTS, name)
-        _check_ops(bindings, module, name)
+        _check_ops(bindings, module, name, engine, calls=calls)
         text = bindings.text(module, largest_constant=0)
         if has_bounds(text):
             release_bounds(bindings, module, name)
@@ -69,58 +83,61 @@ def artifact_here(
                 text = tensor.with_shape(shape).converted_text()
                 types += [text] * (2 if tensor.conversion == "parts" else 1)
             refine(bindings, module, types)
-        # A run on one device depends on no discardable attribute of a function, and IREE reads some.
+        # A run on one device depends on no discardable attribute of a function, and compilers read some.
         for function in functions_of(module).values():
             for attribute in ("arg_attrs", "res_attrs"):
                 if attribute in function.attributes:
                     del function.attributes[attribute]
         bindings.verify(module)
     target = min(Version(version), bindings.library.current)
-    with explained(bindings, name, f"has no form in StableHLO {target}, the newest that the installed IREE reads"):
+    with explained(bindings, name, f"has no form in StableHLO {target}, the newest that the installed {engine} reads"):
         return bindings.serialize(module, target, allow_other_dialects=True)
 
 
-def _check_ops(provider: Provider, module: Module, name_of_program: str) -> None:
+def _check_ops(provider: Provider, module: Module, name_of_program: str, engine: str, *, calls: bool) -> None:
     ops = provider.walk(module)
     recursive = CallGraph(ops).recursive
     for op in ops:
         name, reason = str(op.name), None
         if name == "func.call" and str(op.attributes["callee"].value) in recursive:
-            reason = "it calls a recursive function, and IREE inlines calls without end"
-        elif name == "stablehlo.custom_call":
+            reason = f"it calls a recursive function, and {engine} inlines calls without end"
+        elif name == "stablehlo.custom_call" and not calls:
             target = str(op.attributes["call_target_name"].value)
             reason = f"it has no custom calls, here of {target}: use the engine reference or xla"
         elif name in _OF_DEVICES:
             reason = "it runs programs on one device: use the engine reference or xla"
         if reason is not None:
-            raise refusal(op, name_of_program, reason, "the engine iree")
+            raise refusal(op, name_of_program, reason, f"the engine {engine}")
 
 
-# Programs compiled by IREE for the CPU, and run on one device
+# Programs compiled from artifacts, and run on one device
 
-_PREPARE: Final = "vhlo_tools.execution.iree_engine:artifact_here"
+_PREPARE: Final = "vhlo_tools.execution.artifact_engines:artifact_here"
 
 Shapes = tuple[tuple[int, ...], ...]
 
 
-class IreeEngine:
-    """IREE overwrites no inputs: results are always in memory of their own. It can call no handlers."""
+class _ArtifactEngine:
+    """Overwrites no inputs: results are always in memory of their own. It can call no handlers."""
+
+    #: What runs the program, in messages.
+    label: str = "IREE"
+    #: The name of the engine, and whether it has custom calls.
+    engine: str = "iree"
+    has_calls = False
 
     def __init__(self, program: Program, handlers: Mapping[str, Handler]) -> None:
-        require_iree()
         if handlers:
             raise EngineError(
-                f"{program.name}: IREE cannot call handlers, here of {', '.join(sorted(handlers))}: use the engine "
-                f"reference or xla"
+                f"{program.name}: {self.label} cannot call handlers, here of {', '.join(sorted(handlers))}: use the "
+                f"engine reference or xla"
             )
         self._name, self._provider = program.name, program.provider
         module = program.provider.as_module(program.load())
         self._arguments, self._results = signature_of(main_of(module, program.name))
         self._is_dynamic = is_dynamic(program.provider.text(module, largest_constant=0))
         self._bytecode = bytecode_of(program.provider, module)
-        #: The program compiled for inputs of any shapes, and for those that it could not be compiled for otherwise.
-        self._any: IsolatedIreeProgram | None = None
-        self._compiled: dict[Shapes, IsolatedIreeProgram] = {}
+        self._compiled: dict[Shapes, ForeignProgram] = {}
 
     def prepare(self, shapes: Sequence[tuple[int, ...]], timeout: float | None = None) -> None:
         self._compile(tuple(shapes), timeout)
@@ -131,13 +148,13 @@ class IreeEngine:
     def execute(self, arguments: Values, aliased: Sequence[Aliased], timeout: float | None, probe: Probe | None) -> Ran:
         """Donated inputs are deleted, and no result is in their place."""
         if probe is not None:
-            raise no_probes(self._name, "IREE")
+            raise no_probes(self._name, self.label)
         results = self._run([None if each is None else each.read() for each in arguments], timeout)
         done = []
         for each in aliased:
             if each.reason is None:
                 cast(Buffer, arguments[each.input]).delete()
-                each = replace(each, reason="IREE writes results to memory of their own")
+                each = replace(each, reason=f"{self.label} writes results to memory of their own")
             done.append(each)
         return [None if each is None else Buffer(each) for each in results], done
 
@@ -150,15 +167,44 @@ class IreeEngine:
             for array, tensor in zip(given, tensors, strict=True)
             for one in convert_input(array, tensor)
         ]
-        with naming(self._name, "IREE"):
+        with naming(self._name, self.label):
             found = compiled.call(converted, limits_of(timeout))
         return convert_results(found, self._results)
 
-    def _compile(self, shapes: Shapes, timeout: float | None) -> IsolatedIreeProgram:
+    def _compile(self, shapes: Shapes, timeout: float | None) -> ForeignProgram:
+        if shapes not in self._compiled:
+            self._compiled[shapes] = self._compiled_for(shapes, timeout)
+        return self._compiled[shapes]
+
+    def _compiled_for(self, shapes: Shapes | None, timeout: float | None) -> ForeignProgram:
+        source = memoryview(self._bytecode)
+        asked = self._provider.prefix, self._name, str(self._version()), shapes, self.engine, self.has_calls
+        artifact = call_isolated(_PREPARE, self._name, source, *asked, timeout=timeout)
+        types: list[tuple[str, tuple[int | None, ...]]] = []
+        for each in self._results:
+            if isinstance(each, ArgumentType):
+                types += [(each.converted_dtype().name, each.shape)] * (2 if each.conversion == "parts" else 1)
+        with naming(self._name, self.label):
+            return self._loaded(artifact, types, timeout)
+
+    def _version(self) -> Version:
+        """The newest StableHLO that it reads."""
+        raise NotImplementedError
+
+    def _loaded(self, artifact: bytes, results: list[Any], timeout: float | None) -> ForeignProgram:
+        raise NotImplementedError
+
+
+class IreeEngine(_ArtifactEngine):
+    def __init__(self, program: Program, handlers: Mapping[str, Handler]) -> None:
+        require_iree()
+        super().__init__(program, handlers)
+        #: The program compiled for inputs of any shapes, and for those that it could not be compiled for otherwise.
+        self._any: ForeignProgram | None = None
+
+    def _compile(self, shapes: Shapes, timeout: float | None) -> ForeignProgram:
         if self._any is not None:
             return self._any
-        if (known := self._compiled.get(shapes)) is not None:
-            return known
         if not self._compiled:
             try:
                 self._any = self._compiled_for(None, timeout)
@@ -167,17 +213,36 @@ class IreeEngine:
                 if not self._is_dynamic or isinstance(error, EngineCrashError | EngineTimeoutError):
                     raise
         # IREE has fewer of the ops of dynamic shapes: those of static ones, which follow from the inputs, may do.
-        self._compiled[shapes] = self._compiled_for(shapes, timeout)
-        return self._compiled[shapes]
+        return super()._compile(shapes, timeout)
 
-    def _compiled_for(self, shapes: Shapes | None, timeout: float | None) -> IsolatedIreeProgram:
-        prefix, version = self._provider.prefix, str(iree_version())
-        source = memoryview(self._bytecode)
-        artifact = call_isolated(_PREPARE, self._name, source, prefix, self._name, version, shapes, timeout=timeout)
-        with naming(self._name, "IREE"):
-            binary = compile_with_iree(self._name, artifact, limits_of(timeout))
-        types: list[tuple[str, tuple[int | None, ...]]] = []
-        for each in self._results:
-            if isinstance(each, ArgumentType):
-                types += [(each.converted_dtype().name, each.shape)] * (2 if each.conversion == "parts" else 1)
-        return IsolatedIreeProgram(self._name, binary, types)
+    def _version(self) -> Version:
+        return iree_version()
+
+    def _loaded(self, artifact: bytes, results: list[Any], timeout: float | None) -> ForeignProgram:
+        return load_with_iree(self._name, compile_with_iree(self._name, artifact, limits_of(timeout)), results)
+
+
+class PluginEngine(_ArtifactEngine):
+    """A plugin of PJRT, by its name or path, on its first device here."""
+
+    has_calls = True
+
+    def __init__(self, program: Program, handlers: Mapping[str, Handler], engine: str) -> None:
+        self.engine: str = engine
+        self.label: str = f"the plugin {Path(engine.removeprefix(PLUGIN_ENGINE)).stem}"
+        try:
+            self._library = plugin_library(engine.removeprefix(PLUGIN_ENGINE))
+        except UnknownTargetError as error:
+            raise EngineError(f"the engine {engine}: {error}") from error
+        super().__init__(program, handlers)
+
+    def _version(self) -> Version:
+        try:
+            return plugin_version(str(self._library))
+        except UnknownTargetError as error:
+            raise EngineError(f"the engine {self.engine}: {error}") from error
+
+    def _loaded(self, artifact: bytes, results: list[Any], timeout: float | None) -> ForeignProgram:
+        loaded = load_with_plugin(self._library, self._name, artifact, results)
+        loaded.prepare(limits_of(timeout))
+        return loaded
