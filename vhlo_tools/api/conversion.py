@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import date
 from os import PathLike
 from typing import TYPE_CHECKING, Literal, Unpack, get_args
 
 from vhlo_tools.api.frontends import as_program
-from vhlo_tools.artifact import Artifact, Making, non_default_options, require_manifest
+from vhlo_tools.artifact import Artifact, Making, non_default_options, other_dialects, require_manifest
 from vhlo_tools.compat import AllowRelaxed, Expand, Library, Target, expansion_policy, resolve_target as resolve
-from vhlo_tools.errors import AliasError, ProviderError, UnsupportedFeatureError
-from vhlo_tools.files import Buffer, is_path, join, place, read_bytes
+from vhlo_tools.errors import AliasError, MalformedArtifactError, ProviderError, UnsupportedFeatureError
+from vhlo_tools.files import Buffer, Kind, Source, is_path, join, place, read_bytes
 from vhlo_tools.findings import OPAQUE_PROPERTIES, Finding
 from vhlo_tools.records import dataclass
 from vhlo_tools.spec import is_newer_than_data
@@ -86,7 +87,8 @@ def serialize(
     """Write a program as a portable artifact.
 
     Args:
-        program: An ``ir.Module`` of any provider, which is not changed; MLIR text or bytes; an artifact; a
+        program: An ``ir.Module`` of any provider, which is not changed; MLIR text or bytes; an artifact, which is
+            retargeted on bytes if it is newer than the library; a
             ``jax.stages.Lowered`` or ``Traced``; a ``jax.export.Exported`` or its serialized bytes; a
             ``torch.export.ExportedProgram`` or its serialized bytes, which torch and an importer export; a path to a
             file with any of these; or the path of the folder of a SavedModel, which TensorFlow exports.
@@ -172,6 +174,11 @@ def serialize(
             source, target, name=name, as_of=as_of, provider=provider, **writing, **importing
         ).artifact
         library = _library(provider).name
+    elif (newer := _newer_than_library(source, provider, allow_other_dialects)) is not None:
+        expanding: ExpandOptions = {"expand": expand, "allow_relaxed": allow_relaxed}
+        expanding["allow_signature_change"] = allow_signature_change
+        artifact = retarget(newer, target, as_of=as_of, provider=provider, trusted=trusted, **expanding)
+        library = _library(provider).name
     else:
         from vhlo_tools.conversion import serialize_program
         from vhlo_tools.program import load_program
@@ -194,6 +201,19 @@ def serialize(
         read_with=read_with,
     )
     return artifact.with_making(Making("serialize", str(target), library, given))
+
+
+def _newer_than_library(source: Source, provider: str | None, allow_other_dialects: bool) -> Artifact | None:
+    """The program as an artifact if it is one that the library does not read, and can be retargeted."""
+    from vhlo_tools.api.frontends import as_artifact
+
+    if source.kind is not Kind.PORTABLE_ARTIFACT:
+        return None
+    with suppress(MalformedArtifactError):  # whose errors are those of what reads programs
+        artifact = as_artifact(source)
+        if artifact is not None and artifact.version.minor_release > _library(provider).current.minor_release:
+            return artifact if allow_other_dialects or not other_dialects(artifact) else None
+    return None
 
 
 def linted(artifact: Artifact) -> Artifact:

@@ -130,12 +130,18 @@ def explain_unknown(provider: Provider, said: str) -> str | None:
         return f"{op}: {missing}"
     if op and op.partition(".")[0] not in ("stablehlo", "vhlo"):
         return None
-    from vhlo_tools.spec import first_release, known_releases
+    from vhlo_tools.spec import find_op, first_release, known_releases
 
     # The newest version may be in no release of this library yet.
     library = provider.library
     newer = [each.stablehlo.minor_release for each in known_releases() if each.package == provider.distribution]
     newest = max(newer, default=library.current)
+    known = find_op(op.partition(".")[2].removesuffix("_v1"))
+    if known is not None and (since := known.versions[0].min).minor_release > newest:
+        return (
+            f"{op} is of StableHLO {since}, which no known release of {provider.distribution} has: give the program as "
+            f"an artifact, whose newer ops are rewritten on request, or write it without"
+        )
     release = first_release(provider.distribution, newest)
     if release is None or library.current.minor_release >= newest:
         return None

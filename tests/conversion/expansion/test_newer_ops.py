@@ -237,3 +237,23 @@ def test_values_that_no_op_takes_are_refused(types: tuple[str, str]) -> None:
       return %0 : {one} }}""")
     with pytest.raises(vt.DowngradeError, match="it cannot be expanded: a value that is no tensor of floats"):
         vt.retarget(artifact, "1.22.0", expand=True)
+
+
+@pytest.mark.parametrize("op", ["exp2", "log2", "fma"])
+def test_an_artifact_that_is_newer_than_the_library_is_serialized(op: str) -> None:
+    artifact = newer(function(op, "tensor<4xf32>"))
+    for given in (artifact, bytes(artifact)):
+        written = vt.serialize(given, "1.9.0", expand=True)
+        assert bytes(written) == bytes(vt.retarget(artifact, "1.9.0", expand=True))
+        assert bytes(vt.serialize(given, "1.24.0")) == bytes(artifact)
+    with pytest.raises(vt.DowngradeError, match=rf"stablehlo.{op} needs StableHLO 1.2"):
+        vt.serialize(artifact, "1.9.0")
+
+
+def test_text_of_ops_that_no_library_has_says_so() -> None:
+    kind = "tensor<f32>"
+    text = f"func.func @main(%a: {kind}) -> {kind} {{ %0 = stablehlo.exp2 %a : {kind} return %0 : {kind} }}"
+    with pytest.raises(
+        vt.InvalidProgramError, match="exp2 is of StableHLO 1.23.0, which no known release of jaxlib has"
+    ):
+        vt.serialize(text, "1.9.0", expand=True)
