@@ -249,8 +249,9 @@ class Program:
         return array
 
     def take(self, fits: Callable[[Value], Any], otherwise: Callable[[], Value]) -> Value:
-        """Return a value that fits, the newest most often, or a new one."""
-        if self.rng.random() < self.is_piped and (options := [each for each in self.values if fits(each)]):
+        """Return a value that fits, the newest most often, or a new one; none that is empty, as of gathers."""
+        filled = (each for each in self.values if each.array.size)
+        if self.rng.random() < self.is_piped and (options := [each for each in filled if fits(each)]):
             is_newest = self.rng.random() < (0.8 if self.is_sequence else 0.6)
             return options[-1] if is_newest else pick(self.rng, options)
         return otherwise()

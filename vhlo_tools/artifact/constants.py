@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from mmap import ACCESS_READ, mmap
 from tempfile import TemporaryFile
 from typing import Final, Literal
@@ -85,6 +86,7 @@ def safetensors_name(element: str) -> str | None:
     return _NAMES.get(element, (None, None))[1]
 
 
+@lru_cache
 def element_size(element: str) -> int | None:
     """Return the size in bytes; ``None`` for a type that constants cannot have."""
     if element.startswith("complex<"):

@@ -59,6 +59,8 @@ def shortest_form(data: View, shape: Sequence[int], bits: int) -> View:
     size = max(1, bits // 8)
     if len(data) != size * number:
         return data
+    if len(data) <= _HEAD:
+        return data[:size] if bytes(data) == bytes(data[:size]) * number else data
     head = data[:_HEAD]
     return data[:size] if all(same_bytes(each[:-size], each[size:]) for each in (head, data)) else data
 

@@ -77,6 +77,7 @@ class Printer:
         self.file = file
         self._texts: dict[tuple[EntryKind, int], str] = {}
         self._short_types: dict[int, str] = {}
+        self._builtin_tensors: dict[int, tuple[str, tuple[int, ...], str]] = {}
         self._depth = 0
         # A byte of a string or a constant is printed as up to three characters.
         self._longest = _LONGEST + 4 * sum(section.size for section in file.sections)
@@ -318,6 +319,11 @@ class Printer:
 
     def builtin_tensor(self, index: int) -> tuple[str, tuple[int, ...], str]:
         """Return a tensor type in builtin syntax, its shape and element type; both are empty for other types."""
+        if index not in self._builtin_tensors:
+            self._builtin_tensors[index] = self._builtin_tensor(index)
+        return self._builtin_tensors[index]
+
+    def _builtin_tensor(self, index: int) -> tuple[str, tuple[int, ...], str]:
         value = self.file.decode("type", index)
         if value is None or value.name not in ("tensor_v1", "tensor"):
             return self.type(index), (), ""
