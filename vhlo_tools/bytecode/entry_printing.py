@@ -65,6 +65,8 @@ _LONGEST_STACK: Final = 10_000
 _LONGEST: Final = 1 << 24
 # The limit on the text joined for one attribute or type, as a multiple: each part counts at every level of nesting.
 _LEVELS: Final = 8
+#: The types of tensors that are kept, which are larger than what they are read from.
+_MOST_KEPT: Final = 4096
 
 # VHLO's scalar types with another name in the builtin dialect.
 _BUILTIN_NAMES: Final = {"bool_v1": "i1", "index_v1": "index", "tf31_v1": "tf32"}
@@ -320,6 +322,8 @@ class Printer:
     def builtin_tensor(self, index: int) -> tuple[str, tuple[int, ...], str]:
         """Return a tensor type in builtin syntax, its shape and element type; both are empty for other types."""
         if index not in self._builtin_tensors:
+            if len(self._builtin_tensors) >= _MOST_KEPT:
+                self._builtin_tensors.clear()
             self._builtin_tensors[index] = self._builtin_tensor(index)
         return self._builtin_tensors[index]
 
