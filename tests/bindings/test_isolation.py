@@ -170,6 +170,11 @@ def test_a_child_is_used_again_until_it_is_worn_out() -> None:
     assert isolated("process") != first
     large = isolated("hold", 520 << 20)
     assert isolated("process") != large
+    # What a driver takes at its start stays.
+    settled = isolated("hold_from_now", 520 << 20)
+    assert isolated("process") == settled
+    assert isolated("hold", 520 << 20) == settled
+    assert isolated("process") != settled
 
 
 def test_a_child_that_ended_meanwhile_is_replaced() -> None:

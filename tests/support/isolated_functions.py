@@ -21,6 +21,7 @@ import numpy as np
 import vhlo_tools as vt
 from vhlo_tools.bindings import MLIRFailure, get_provider
 from vhlo_tools.bindings.isolation import note, retire_after_call, worker
+from vhlo_tools.bindings.isolation.limits import settle_after_call
 from vhlo_tools.execution.stepping.steps import evaluate_here
 from vhlo_tools.findings import Diagnostic, Finding, SourceLocation
 
@@ -264,6 +265,12 @@ def hold(size: int) -> int:
     """Keep memory beyond the call."""
     held.append(np.ones(size, np.uint8))
     return os.getpid()
+
+
+def hold_from_now(size: int) -> int:
+    """Keep memory that does not count as growth."""
+    settle_after_call()
+    return hold(size)
 
 
 held: list[np.ndarray] = []

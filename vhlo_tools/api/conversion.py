@@ -173,12 +173,12 @@ def serialize(
         artifact = export_model(
             source, target, name=name, as_of=as_of, provider=provider, **writing, **importing
         ).artifact
-        library = _library(provider).name
+        library: str | None = _library(provider).name
     elif (newer := _newer_than_library(source, provider, allow_other_dialects)) is not None:
         expanding: ExpandOptions = {"expand": expand, "allow_relaxed": allow_relaxed}
         expanding["allow_signature_change"] = allow_signature_change
         artifact = retarget(newer, target, as_of=as_of, provider=provider, trusted=trusted, **expanding)
-        library = _library(provider).name
+        library = artifact.made.library if artifact.made is not None else None
     else:
         from vhlo_tools.conversion import serialize_program
         from vhlo_tools.program import load_program

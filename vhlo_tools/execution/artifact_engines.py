@@ -58,18 +58,19 @@ def artifact_here(
     version: str,
     shapes: Sequence[tuple[int, ...]] | None,
     engine: str,
+    label: str,
     calls: bool,
 ) -> bytes:
     """Called in a child process; ``shapes`` of the array arguments resolve dynamic shapes, ``None`` keeps these.
 
-    ``calls`` is whether the engine, by its own name, has custom calls.
+    ``label`` is what runs the program, in messages, and ``calls`` whether that has custom calls.
     """
     bindings, module = module_here(bytecode, provider, name)
     arguments, results = signature_of(main_of(module, name))
-    with explained(bindings, name, f"cannot be rewritten for {engine}"):
+    with explained(bindings, name, f"cannot be rewritten for {label}"):
         module = bindings.as_module(make_plain(bindings, module, name))
         apply_required(bindings, module, _PLACEMENTS, name)
-        _check_ops(bindings, module, name, engine, calls=calls)
+        _check_ops(bindings, module, name, (engine, label), calls=calls)
         text = bindings.text(module, largest_constant=0)
         if has_bounds(text):
             release_bounds(bindings, module, name)
@@ -90,17 +91,20 @@ def artifact_here(
                     del function.attributes[attribute]
         bindings.verify(module)
     target = min(Version(version), bindings.library.current)
-    with explained(bindings, name, f"has no form in StableHLO {target}, the newest that the installed {engine} reads"):
+    with explained(bindings, name, f"has no form in StableHLO {target}, the newest that {label} reads"):
         return bindings.serialize(module, target, allow_other_dialects=True)
 
 
-def _check_ops(provider: Provider, module: Module, name_of_program: str, engine: str, *, calls: bool) -> None:
+def _check_ops(
+    provider: Provider, module: Module, name_of_program: str, names: tuple[str, str], *, calls: bool
+) -> None:
+    engine, label = names
     ops = provider.walk(module)
     recursive = CallGraph(ops).recursive
     for op in ops:
         name, reason = str(op.name), None
         if name == "func.call" and str(op.attributes["callee"].value) in recursive:
-            reason = f"it calls a recursive function, and {engine} inlines calls without end"
+            reason = f"it calls a recursive function, and {label} inlines calls without end"
         elif name == "stablehlo.custom_call" and not calls:
             target = str(op.attributes["call_target_name"].value)
             reason = f"it has no custom calls, here of {target}: use the engine reference or xla"
@@ -178,8 +182,10 @@ class _ArtifactEngine:
 
     def _compiled_for(self, shapes: Shapes | None, timeout: float | None) -> ForeignProgram:
         source = memoryview(self._bytecode)
-        asked = self._provider.prefix, self._name, str(self._version()), shapes, self.engine, self.has_calls
-        artifact = call_isolated(_PREPARE, self._name, source, *asked, timeout=timeout)
+        asked = self._provider.prefix, self._name, str(self._version()), shapes
+        artifact = call_isolated(
+            _PREPARE, self._name, source, *asked, self.engine, self.label, self.has_calls, timeout=timeout
+        )
         types: list[tuple[str, tuple[int | None, ...]]] = []
         for each in self._results:
             if isinstance(each, ArgumentType):

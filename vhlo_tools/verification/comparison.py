@@ -32,7 +32,7 @@ _SMALLEST: Final = {"float32": 2.0**-126, "bfloat16": 2.0**-126, "float64": 2.0*
 def flushed_by(engines: Iterable[str]) -> str | None:
     """Why numbers that differ say nothing of the programs, if one of the engines may take subnormal ones as zero."""
     found = next((each for each in engines if each == "xla" or each.startswith(PLUGIN_ENGINE)), None)
-    return None if found is None else f"{found} takes subnormal numbers as zero"
+    return None if found is None else f"{found} {'takes' if found == 'xla' else 'may take'} subnormal numbers as zero"
 
 
 def without_subnormals(value: Any) -> Any:

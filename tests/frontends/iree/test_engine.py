@@ -4,54 +4,32 @@ from __future__ import annotations
 
 import gc
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from support.element_types import TYPES
+from support.one_function import ALIASED, F32, LOOP, main, same_bits
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import isolation
 from vhlo_tools.bindings.iree import _compilers, _tools
 
-F32 = "tensor<4xf32>"
 #: IREE 3.13.0 cannot write these to memory.
 UNKNOWN = ("f6E2M3FN", "f6E3M2FN")
 
 
-def main(body: str, arguments: str = f"%a: {F32}", results: str = F32, returned: str = "%0") -> str:
-    return f"func.func @main({arguments}) -> ({results}) {{\n {body}\n return {returned} : {results}\n}}"
-
-
-LOOP = main(
-    """%0 = stablehlo.while(%i = %a) : tensor<i32>
-  cond {
-    %t = stablehlo.constant dense<true> : tensor<i1>
-    stablehlo.return %t : tensor<i1>
-  } do {
-    %1 = stablehlo.add %i, %a : tensor<i32>
-    stablehlo.return %1 : tensor<i32>
-  }""",
-    "%a: tensor<i32>",
-    "tensor<i32>",
-)
 #: IREE 3.13.0 crashes on it.
 CRASH = main(
     "%0 = stablehlo.bitcast_convert %a : (tensor<2xcomplex<f32>>) -> tensor<2xcomplex<f32>>",
     "%a: tensor<2xcomplex<f32>>",
     "tensor<2xcomplex<f32>>",
 )
-ALIASED = main(f"%0 = stablehlo.add %a, %a : {F32}", f"%a: {F32} {{tf.aliasing_output = 0 : i32}}")
 
 
-def same(program: str, inputs: list[Any]) -> tuple[Any, ...]:
-    """Run a program on the engine and on the interpreter, and return the results, which must be the same bits."""
-    found, expected = (vt.run(program, inputs, engine=engine) for engine in ("iree", "reference"))
-    for one, other in zip(found, expected, strict=True):
-        assert (one.dtype, one.shape) == (other.dtype, other.shape)
-        assert one.tobytes() == other.tobytes()
-    return found
+same = partial(same_bits, engine="iree")
 
 
 @pytest.mark.parametrize("element", TYPES)

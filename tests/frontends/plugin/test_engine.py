@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from support.corpus import EXAMPLES, FEATURES
 from support.element_types import TYPES
+from support.one_function import ALIASED, F32, LOOP, main, same_bits
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main as vhlo
@@ -19,37 +21,11 @@ from vhlo_tools.compat import installed_plugins, plugin_library
 
 #: XLA for the CPU, of StableHLO 1.13.3.
 ENGINE = "pjrt:xla_cpu_pjrt"
-F32 = "tensor<4xf32>"
 #: It has none of these.
 UNKNOWN = ("f6E2M3FN", "f6E3M2FN")
 
 
-def main(body: str, arguments: str = f"%a: {F32}", results: str = F32, returned: str = "%0") -> str:
-    return f"func.func @main({arguments}) -> ({results}) {{\n {body}\n return {returned} : {results}\n}}"
-
-
-LOOP = main(
-    """%0 = stablehlo.while(%i = %a) : tensor<i32>
-  cond {
-    %t = stablehlo.constant dense<true> : tensor<i1>
-    stablehlo.return %t : tensor<i1>
-  } do {
-    %1 = stablehlo.add %i, %a : tensor<i32>
-    stablehlo.return %1 : tensor<i32>
-  }""",
-    "%a: tensor<i32>",
-    "tensor<i32>",
-)
-ALIASED = main(f"%0 = stablehlo.add %a, %a : {F32}", f"%a: {F32} {{tf.aliasing_output = 0 : i32}}")
-
-
-def same(program: str | Path, inputs: list[Any]) -> tuple[Any, ...]:
-    """Run a program on the plugin and on the interpreter, and return the results, which must be the same bits."""
-    found, expected = (vt.run(program, inputs, engine=engine) for engine in (ENGINE, "reference"))
-    for one, other in zip(found, expected, strict=True):
-        assert (one.dtype, one.shape) == (other.dtype, other.shape)
-        assert one.tobytes() == other.tobytes()
-    return found
+same = partial(same_bits, engine=ENGINE)
 
 
 @pytest.mark.parametrize("element", [each for each in TYPES if each not in UNKNOWN])

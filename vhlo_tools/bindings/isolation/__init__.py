@@ -4,25 +4,8 @@ The entry point is ``call("package.module:function", ...)``. The function runs i
 which has imported only the bindings, and the child is kept for later calls.
 """
 
-from vhlo_tools.bindings.isolation.limits import (
-    Limits,
-    become_child,
-    in_child,
-    note,
-    retire_after_call,
-    settle_after_call,
-)
+from vhlo_tools.bindings.isolation.limits import Limits, become_child, in_child, note, retire_after_call
 from vhlo_tools.bindings.isolation.pool import AVAILABLE, MISSING, KeptData, Pool, call, close, start, warm
 
 __all__ = ["AVAILABLE", "MISSING", "KeptData", "Limits", "Pool"]
-__all__ += [
-    "become_child",
-    "call",
-    "close",
-    "in_child",
-    "note",
-    "retire_after_call",
-    "settle_after_call",
-    "start",
-    "warm",
-]
+__all__ += ["become_child", "call", "close", "in_child", "note", "retire_after_call", "start", "warm"]

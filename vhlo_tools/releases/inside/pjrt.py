@@ -31,7 +31,6 @@ _PLACES = {
     "Event_Destroy": 5,
     "Event_Await": 8,
     "Client_Create": 10,
-    "Client_PlatformName": 12,
     "Client_AddressableDevices": 16,
     "Client_Compile": 20,
     "Client_BufferFromHostBuffer": 22,
@@ -277,12 +276,6 @@ class Device:
         if not found.number:
             raise PluginError("it has no device here")
         self._device = _Pointer.from_address(found.devices).value
-
-    def platform(self) -> str:
-        """Return its name, such as ``cuda``."""
-        asked = ("client", _Pointer, self._client), ("name", _Pointer, None), ("size_of_name", _Size, 0)
-        found = self._plugin.call("Client_PlatformName", *asked)
-        return ctypes.string_at(found.name, found.size_of_name).decode(errors="replace")
 
     def compile(self, program: bytes) -> int:
         """Compile MLIR text, bytecode or an artifact for the device."""
