@@ -4,7 +4,8 @@ Steps run beside each other where the machine has cores for them. What takes sec
 tests, the wheel and the documentation. Of the longer steps, those run that can notice what has changed since the last
 commit that passed all of them, beginning with one that differs from commit to commit, as many as fit into
 :data:`MINUTES`; what is left is said. ``--full`` runs everything, goes on after a failure, and, where all passed and
-nothing is uncommitted, records that in ``.ci/full.toml``, which is to be committed. ``--list`` prints as JSON what
+nothing is uncommitted, records that in ``.ci/full.toml``, which is to be committed. After a failure it goes on with
+what failed, and what can notice the changes since; ``--anew`` runs everything again. ``--list`` prints as JSON what
 would run: the jobs of a forge. It needs Python 3.11 or newer and git, and nothing that is installed.
 """
 
@@ -33,6 +34,8 @@ from ci_steps import ENVIRONMENT, ROOT, STEPS, UV, LackingError, Step
 #: What a run may take that is not a full one, by what its steps took in the last full one.
 MINUTES: Final = 17
 RECORD: Final = ROOT / ".ci" / "full.toml"
+#: The steps of the last full runs that passed: by their names, the commit, the seconds, and those of all cores.
+KEPT: Final = ROOT / "build" / "full-steps.json"
 _BY_NAME: Final[Mapping[str, Step]] = {step.name: step for step in STEPS}
 
 
@@ -110,6 +113,28 @@ def chosen(
             left.append(step.name)
     left += [step.name for step in STEPS if step.full and (changed is None or _concerns(step, changed))]
     return _with_needs(taken), left
+
+
+def passed_before() -> dict[str, Outcome]:
+    """Return the longer steps that passed in a full run at a commit since which nothing that concerns them changed."""
+    try:
+        kept: dict[str, tuple[str, float, float]] = json.loads(KEPT.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    found = {}
+    for name, (commit, seconds, cpu) in kept.items():
+        step = _BY_NAME.get(name)
+        if step and step.changes and _git("cat-file", "-t", commit) and not _concerns(step, _changed_since(commit)):
+            found[name] = Outcome(step, "passed", seconds, cpu)
+    return found
+
+
+def _keep(outcomes: Iterable[Outcome]) -> None:
+    """Keep what passed, in place of what was kept: it holds for this commit too."""
+    commit = _git("rev-parse", "HEAD")
+    passed = {each.step.name: (commit, each.seconds, each.cpu) for each in outcomes if each.result == "passed"}
+    KEPT.parent.mkdir(exist_ok=True)
+    KEPT.write_text(json.dumps(passed, indent=1), encoding="utf-8")
 
 
 def pace() -> float:
@@ -288,15 +313,18 @@ def main() -> int:
     parser.add_argument(
         "--only", nargs="+", choices=list(_BY_NAME), metavar="STEP", help="run these, with what they need"
     )
+    parser.add_argument("--anew", action="store_true", help="with --full: run what passed in an earlier run too")
     parser.add_argument("--list", action="store_true", help="print the names of what would run, as JSON")
     options = parser.parse_args()
     record = Record.read()
     changed = _changed_since(record.commit) if record else None
     left: list[str] = []
+    before: dict[str, Outcome] = {}
     if options.only:
         steps = _with_needs(_BY_NAME[name] for name in options.only)
     elif options.full:
-        steps = list(STEPS)
+        before = {} if options.anew else passed_before()
+        steps = _with_needs(step for step in STEPS if step.name not in before)
     else:
         # The jobs of a forge run beside each other, so that none is left.
         slowness = pace() / record.pace if record and not options.list else 0.0
@@ -308,8 +336,13 @@ def main() -> int:
     began = time.monotonic()
     outcomes = run_steps(steps, None if options.full or record is None else record.commit)
     seconds = time.monotonic() - began
+    again = {each.step.name for each in outcomes}
+    outcomes = [*(each for name, each in before.items() if name not in again), *outcomes]
     failed = [each.step.name for each in outcomes if each.result in ("failed", "not started")]
     print(f"\n{_table(outcomes)}\n\n{seconds / 60:.1f} minutes on {_cores()} cores")
+    is_known = options.full and not options.only and clean and not _git("status", "--porcelain")
+    if is_known:
+        _keep(outcomes)
     if left:
         print(
             f"left for .ci/full, though what changed since {((record and record.commit) or '')[:9]} concerns them: "
@@ -319,12 +352,11 @@ def main() -> int:
         print(f"== FAILED: {', '.join(failed)}")
         return 1
     print("== all passed")
-    if options.full and not options.only:
-        if clean and not _git("status", "--porcelain"):
-            Record.write(outcomes, seconds)
-            print(f"recorded in {RECORD.relative_to(ROOT)}: commit it")
-        else:
-            print("not recorded, for the checkout differs from its commit")
+    if is_known:
+        Record.write(outcomes, seconds + sum(each.seconds for name, each in before.items() if name not in again))
+        print(f"recorded in {RECORD.relative_to(ROOT)}: commit it")
+    elif options.full and not options.only:
+        print("not recorded, for the checkout differs from its commit")
     return 0
 
 

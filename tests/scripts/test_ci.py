@@ -12,7 +12,7 @@ from pathlib import Path
 
 import ci
 import pytest
-from ci import Record, chosen, run_steps
+from ci import Outcome, Record, chosen, passed_before, run_steps
 from ci_steps import ENVIRONMENT, STEPS, LackingError, Step
 from support.corpus import ROOT
 
@@ -69,6 +69,23 @@ def test_what_runs_in_full_only_is_left_by_all_others_and_said() -> None:
     changed = ["vhlo_tools/execution/xla/workarounds.py", "vhlo_tools/integrations/keras.py"]
     assert set(chosen(changed, None, 0)[1]) >= {each for each in FULL if not each.endswith(": environment")}
     assert not chosen(["docs/ci.md"], None, 0)[1]
+
+
+def test_a_full_run_goes_on_with_what_failed_and_what_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ci, "KEPT", tmp_path / "build" / "kept.json")
+    assert passed_before() == {}
+    steps = {step.name: step for step in STEPS}
+    ci._keep([Outcome(steps[name], "passed", 9, 8) for name in ("tests", "jax", "scale")])
+    ci_kept = json.loads(ci.KEPT.read_text()) | {"no such step": ["HEAD", 1, 1]}
+    ci.KEPT.write_text(json.dumps(ci_kept))
+    for changed, expected in (([], {"jax", "scale"}), (["tests/frontends/scale/any.py"], {"jax"})):
+        monkeypatch.setattr(ci, "_changed_since", lambda commit, changed=changed: changed)
+        assert set(passed_before()) == expected
+    assert passed_before()["jax"] == Outcome(steps["jax"], "passed", 9, 8)
+    ci.KEPT.write_text(ci.KEPT.read_text().replace(ci_kept["jax"][0], "0" * 40))
+    assert passed_before() == {}
+    ci.KEPT.write_text("{")
+    assert passed_before() == {}
 
 
 def test_where_no_record_is_known_everything_is_concerned() -> None:

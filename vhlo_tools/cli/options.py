@@ -102,7 +102,14 @@ as_of_option: OptionDecorator = click.option(
 )
 
 
-class _Engine(click.Choice[str]):
+if TYPE_CHECKING:
+    _Choice = click.Choice[str]
+else:
+    # Old releases of click have the class without the type of its values.
+    _Choice = click.Choice
+
+
+class _Engine(_Choice):
     """Also ``pjrt:`` with the name or the path of a plugin."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:

@@ -113,9 +113,6 @@ def test_reports_of_both_commands(tmp_path: Path, capsys: pytest.CaptureFixture[
     printed = capsys.readouterr().out
     assert main(["report", str(tmp_path / "moved.parquet"), "-o", str(tmp_path / "moved.json")]) == 0
     assert (tmp_path / "moved.json").read_text() == printed
-    # The old name says the same.
-    assert main(["store", "report", str(tmp_path / "moved.parquet"), "--output-format", "json"]) == 0
-    assert capsys.readouterr().out == printed
     report = json.loads(printed)
     assert schema_problems("report", report) == []
     assert report["files"] == {"moved": 1, "blocked": 1, "unreadable": 1}

@@ -214,7 +214,7 @@ def test_signatures_of_a_folder(model: Path, keys: Keys, others: Keys, capsys: p
     other = store / "other.mlirbc"
     vt.serialize(EXAMPLES / "saxpy.mlir", "1.9.0").save(other, manifest=True)
     vt.sign(model, vt.KeySigner(keys.private))
-    command = ["manifest", "verify", str(store), "--public-key"]
+    command = ["manifest", "check", str(store), "--public-key"]
     assert main([*command, str(keys.public)]) == 1
     said = capsys.readouterr().out
     assert f"{other}: it has no signature: expected {other}.sig" in said

@@ -189,7 +189,7 @@ def test_manifests_of_a_store(bucket: Bucket, capfd: pytest.CaptureFixture[str])
     check = ["check", store, "--target", "1.9.0", "--require-manifest", "--isolated", "--no-cache", "-j", "1"]
     assert main(check) == 1
     assert capfd.readouterr().out.count("error: manifest_missing") == 2
-    assert main(["manifest", "verify", store]) == 2
+    assert main(["manifest", "check", store]) == 2
     assert capfd.readouterr().out.endswith("manifests: 2 missing; 1 other file is no artifact\n")
     assert main(["manifest", "write", store]) == 0
     assert capfd.readouterr().out == "manifests: 2 written; 1 other file is no artifact\n"
@@ -199,7 +199,7 @@ def test_manifests_of_a_store(bucket: Bucket, capfd: pytest.CaptureFixture[str])
     write_object(bucket / "sub/b", [bytes(files["a.mlirbc"])], force=True)
     assert main(check) == 1
     assert "manifest_differs" in capfd.readouterr().out
-    assert main(["manifest", "verify", store]) == 1
+    assert main(["manifest", "check", store]) == 1
     assert "manifests: 1 matching, 1 different; 1 other" in capfd.readouterr().out
     assert main(["manifest", "write", "--force", store]) == 0
-    assert main(["manifest", "verify", store]) == 0
+    assert main(["manifest", "check", store]) == 0
