@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
 from typing import Any, Final, Literal
 
 from vhlo_tools.printable import printable
@@ -160,8 +159,8 @@ def group_findings(findings: Iterable[Finding]) -> list[tuple[Finding, ...]]:
 
 def finding_as_json(finding: Finding) -> dict[str, Any]:
     """The location and versions become strings."""
-    texts = {key: str(value) for key in ("location", "introduced", "target") if (value := getattr(finding, key))}
-    return {**asdict(finding), **texts}
+    found: dict[str, Any] = {name: getattr(finding, name) for name in Finding.__match_args__}
+    return found | {key: str(value) for key in ("location", "introduced", "target") if (value := found[key])}
 
 
 def findings_lines(findings: Iterable[Finding]) -> Iterator[str]:

@@ -11,7 +11,7 @@ The rule of each format, for everything that comes from a file:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -67,6 +67,31 @@ SCHEMA_VERSION: Final = 1
 def json_record(values: Mapping[str, object]) -> dict[str, Any]:
     """Return what a command prints as a JSON document, or as a line of JSON, with the version that it has."""
     return {"schema_version": SCHEMA_VERSION, "tool_version": _tool_version(), **values}
+
+
+def json_document(
+    before: Mapping[str, object], name: str, items: Iterable[str], after: Callable[[], Mapping[str, object]]
+) -> Iterator[str]:
+    """Yield the lines of a JSON object with a list of very many items, which are JSON, each as soon as it is known.
+
+    ``after`` is called when all have been taken.
+    """
+    items = iter(items)
+    # Nothing is printed where the first item cannot be found.
+    last = next(items, None)
+    yield "{"
+    for key, value in before.items():
+        yield f'"{key}": {json_text(value)},'
+    yield f'"{name}": ['
+    for each in items:
+        yield f"{last},"
+        last = each
+    if last is not None:
+        yield last
+    rest = [f'"{key}": {json_text(value)}' for key, value in after().items()]
+    yield "]," if rest else "]"
+    yield ",\n".join(rest)
+    yield "}"
 
 
 @cache

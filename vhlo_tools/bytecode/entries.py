@@ -6,6 +6,7 @@ import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import accumulate
 from operator import eq
 from typing import Final, NamedTuple
@@ -77,6 +78,12 @@ class Entry(NamedTuple):
     def malformed(self, message: str) -> MalformedArtifactError:
         """Return the error for a defect in the entry."""
         return MalformedArtifactError(message, offset=max(self.offset, 0), section="attr_type")
+
+
+# Hardly any question about entries is asked of one file alone.
+@lru_cache(maxsize=256)
+def _others_than(known: frozenset[int]) -> bytes:
+    return bytes(each not in known for each in range(256))
 
 
 class EntryTable:
@@ -239,8 +246,7 @@ class EntryTable:
         """Yield the indices of entries whose byte in :attr:`codes` is not in ``known`` for their dialect."""
         codes = self.codes
         for dialect, run in self.groups():
-            table = bytes(each not in known[dialect] for each in range(256))
-            marks = codes[run.start : run.stop].translate(table)
+            marks = codes[run.start : run.stop].translate(_others_than(known[dialect]))
             at = marks.find(1)
             while at >= 0:
                 yield run.start + at

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import find_spec
 from typing import Final
@@ -62,6 +62,18 @@ _STRINGS: Final = ("string", "string_v1")
 _ARRAYS: Final = ("array", "array_v1")
 _DICTIONARIES: Final = ("dictionary", "dict_v1")
 
+#: Decoded entries are kept, if they have no more bytes than this, as long as there are no more than so many.
+_KEPT: Final = 256
+_MOST_KEPT: Final = 4096
+
+_CODES: Final = frozenset(range(256))
+
+
+@lru_cache(maxsize=256)
+def _codes_but(kind: EntryKind, names: tuple[str, ...], dialect: str) -> frozenset[int]:
+    # 0 stands for codes that take several bytes too.
+    return _CODES - {0, *(code << 1 | 1 for code, each in encodings_of(dialect, kind).items() if each.name in names)}
+
 
 class File:
     """A bytecode file, whose parts are plain data to be edited in place; they refer to each other by index."""
@@ -82,6 +94,7 @@ class File:
         # By the revision of the attributes at which they were read.
         self._names: dict[int, tuple[int, bytes | None]] = {}
         self._dictionaries: dict[tuple[int, str], tuple[int, Mapping[str, int] | None]] = {}
+        self._decoded: dict[tuple[EntryKind, int, int], Value | None] = {}
 
     def copy(self) -> File:
         """Return the file as decoded, to be edited; nothing is decoded again."""
@@ -212,14 +225,21 @@ class File:
 
     def decode(self, kind: EntryKind, index: int) -> Value | None:
         """Return a decoded attribute or type; ``None`` if its encoding is unknown."""
-        return decode_entry(self, kind, table_of(self, kind)[index])
+        table = table_of(self, kind)
+        key = (kind, index, table.revision)
+        if key in self._decoded:
+            return self._decoded[key]
+        entry = table[index]
+        value = decode_entry(self, kind, entry)
+        if len(entry.data) <= _KEPT:
+            if len(self._decoded) >= _MOST_KEPT:
+                self._decoded.clear()
+            self._decoded[key] = value
+        return value
 
     def called(self, kind: EntryKind, dialect: str, *names: str) -> Iterator[int]:
         """Yield the indices of the attributes or types of a dialect with one of ``names``; others are not decoded."""
-        everything = frozenset(range(256))
-        # 0 stands for codes that take several bytes too.
-        wanted = {0, *(code << 1 | 1 for code, each in encodings_of(dialect, kind).items() if each.name in names)}
-        skipped = [everything - wanted if name == dialect else everything for name in self._dialect_names]
+        skipped = [_codes_but(kind, names, dialect) if name == dialect else _CODES for name in self._dialect_names]
         for index in table_of(self, kind).others(skipped):
             value = self.decode(kind, index)
             if value is not None and value.name in names:

@@ -16,7 +16,7 @@ from vhlo_tools.cli.display import Column, echo, plain_rows
 from vhlo_tools.cli.helping import command
 from vhlo_tools.cli.reports import check_report, encoded
 from vhlo_tools.cli.verify import drawing_options, loose_tolerance_options
-from vhlo_tools.printable import json_record, json_text, printable
+from vhlo_tools.printable import json_document, json_record, json_text, printable
 
 if TYPE_CHECKING:
     from vhlo_tools.files import Chunk
@@ -32,14 +32,7 @@ def json_lines(matrix: Matrix) -> Iterator[str]:
     """Yield lines of JSON that people can read: one for each cell."""
     found = json_record(matrix.as_json())
     cells = found.pop("cells")
-    yield "{"
-    for key, value in found.items():
-        yield f'  "{key}": {json_text(value)},'
-    yield '  "cells": ['
-    for number, cell in enumerate(cells):
-        yield f"    {json_text(cell)}{',' if number + 1 < len(cells) else ''}"
-    yield "  ]"
-    yield "}"
+    return json_document(found, "cells", map(json_text, cells), dict)
 
 
 def text_lines(matrix: Matrix) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from vhlo_tools.cli import options
-from vhlo_tools.printable import json_record, json_text, printable, printable_lines
+from vhlo_tools.printable import json_document, json_record, printable, printable_lines
 
 
 def check_report(output: str | None, output_format: str) -> bool:
@@ -31,25 +31,8 @@ def encoded(lines: Iterable[str]) -> Iterator[bytes]:
 def json_lines(
     files: Iterable[str], after: Callable[[], Mapping[str, object]], before: Mapping[str, object] | None = None
 ) -> Iterator[str]:
-    """Yield the lines of an object with a list of files, one at a time, because there may be very many.
-
-    ``files`` are JSON; ``after`` is asked when all have been taken.
-    """
-    files = iter(files)
-    # Nothing is printed where the first file cannot be found.
-    last = next(files, None)
-    yield "{"
-    for key, value in json_record(before or {}).items():
-        yield f'"{key}": {json_text(value)},'
-    yield '"files": ['
-    for each in files:
-        yield f"{last},"
-        last = each
-    if last is not None:
-        yield last
-    yield "],"
-    yield ",\n".join(f'"{key}": {json_text(value)}' for key, value in after().items())
-    yield "}"
+    """Yield the lines of an object with a list of files, which are JSON, one at a time."""
+    return json_document(json_record(before or {}), "files", files, after)
 
 
 def fields_of(record: Any) -> dict[str, Any]:

@@ -219,7 +219,7 @@ class Requirements:
         newer = self._newer_than_data(target)
         if not self._survey.may_matter_at(target):
             return newer
-        uses = [use for use in self._survey.written if use.is_new_for(target) and use.feature not in _mended()]
+        uses = self._survey.written(lambda use: use.is_new_for(target) and use.feature not in _mended())
         refused = {use.feature for use in uses if use.level == "error"}
         kept = [use for use in uses if use.level == "error" or use.feature not in refused]
         return _sorted([*(self._finding(use, target, tried) for use in kept), *newer])
@@ -230,7 +230,7 @@ class Requirements:
         What is unknown is an error. Of a file that is newer than the specification, a warning says that its readers may
         need more.
         """
-        found = [self._finding(use, reader, None) for use in self._survey.read if use.is_refused_by(reader)]
+        found = [self._finding(use, reader, None) for use in self._survey.read(lambda use: use.is_refused_by(reader))]
         found += [*self.unreadable, *self._newer_than_data(reader)]
         found += [
             Finding(

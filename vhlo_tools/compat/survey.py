@@ -7,9 +7,10 @@ of these bytes must support.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import Final
 
 from vhlo_tools.bytecode import (
     Block,
@@ -37,6 +38,9 @@ from vhlo_tools.spec import (
     structures_in,
 )
 from vhlo_tools.version import Version
+
+#: Bytes of a small file.
+_SMALL: Final = 1 << 16
 
 
 @dataclass(slots=True)
@@ -85,7 +89,8 @@ class FeatureScan:
         verifiers = tuple(each for each in facts.verifiers if each in self._verifiers)
         if verifiers:
             return replace(facts, verifiers=verifiers, look=True, about_operands=True)
-        return replace(facts, verifiers=(), look=facts.look and self._could_matter(facts))
+        look = facts.look and self._could_matter(facts)
+        return replace(facts, verifiers=(), look=look) if facts.verifiers or look != facts.look else facts
 
     @cached_property
     def _young(self) -> bool:
@@ -103,7 +108,7 @@ class FeatureScan:
 
     @cached_property
     def summary(self) -> tuple[frozenset[Use], frozenset[Use]]:
-        """Uses as in :attr:`written` and :attr:`read`, without places; far cheaper than these.
+        """Uses as in :meth:`written` and :meth:`read`, without places; far cheaper than these.
 
         Uses known from the tables alone, which never prevent a conversion, are omitted: see :attr:`names`.
         """
@@ -114,7 +119,7 @@ class FeatureScan:
 
     @cached_property
     def counts(self) -> Mapping[Use, int]:
-        """Uses as in :attr:`read`, without places: the numbers of ops and block arguments that have them."""
+        """Uses as in :meth:`read`, without places: the numbers of ops and block arguments that have them."""
         if not self.names and not any(facts.look for facts in self.op_names):
             return {}
         _, counts = self._tally(everywhere=bool(self.names))
@@ -201,13 +206,16 @@ class FeatureScan:
         return not types or bool(self._introductions.types_called(types))
 
     def may_matter_at(self, version: Version) -> bool:
-        """Whether anything in :attr:`written` matters at ``version``, without determining places."""
+        """Whether anything in :meth:`written` matters at ``version``, without determining places."""
         if self.max_introduced <= version.minor_release:
             return False
         others = (name for name in self.names if name.kind in ("encoding", "dialect"))
-        return any(name.since > version.minor_release for name in others) or any(
-            use.is_new_for(version) for use in self.summary[0]
-        )
+        if any(name.since > version.minor_release for name in others):
+            return True
+        # The places in a small file cost less than to look at its ops twice.
+        is_small = self._file.sections[-1].end <= _SMALL
+        written = (use for use, *_ in self._walked[0]) if is_small else iter(self.summary[0])
+        return any(use.is_new_for(version) for use in written)
 
     def needs(self, op: Operation, operands: Sequence[int]) -> tuple[Use, ...]:
         """Return the uses in one op that matter to the conversion, without places; ``operands`` are types."""
@@ -237,20 +245,18 @@ class FeatureScan:
         return self._young_types or facts.about_operands
 
     @cached_property
-    def _walked(self) -> tuple[tuple[Use, ...], tuple[Use, ...]]:
+    def _walked(self) -> tuple[_Counts, _Counts]:
         if not self.names and not any(facts.look for facts in self.op_names):
-            return (), ()
+            return self._counts
         self._ranges = any(name.kind == "encoding" for name in self.names)
         self._everywhere = bool(self.names)
         visit(self._file.program, self._operation, self._is_walked, arguments=self._arguments)
-        written, read = (tuple(self._counted(counts)) for counts in self._counts)
-        seen = {use.what for use in read}
-        missing = [each for each in self.names if each.name not in seen]
-        missing.sort(key=lambda each: (each.since, each.name))
-        return written, (*read, *(use_of(name, "warning", self._oldest) for name in missing))
+        return self._counts
 
-    def _counted(self, counts: _Counts) -> Iterator[Use]:
+    def _placed(self, counts: _Counts, wanted: Callable[[Use], bool]) -> Iterator[Use]:
         for (use, name, function, source), found in counts.items():
+            if not wanted(use):
+                continue
             by_call = False
             if source is None and function is not None:
                 # A use without a source location has that of a call instead.
@@ -266,15 +272,19 @@ class FeatureScan:
                 by_call=by_call,
             )
 
-    @property
-    def written(self) -> tuple[Use, ...]:
-        """Uses that the conversion to older versions refuses or overlooks, in program order."""
-        return self._walked[0]
+    def written(self, wanted: Callable[[Use], bool]) -> list[Use]:
+        """Return uses that the conversion to older versions refuses or overlooks, in program order."""
+        return list(self._placed(self._walked[0], wanted))
 
-    @property
-    def read(self) -> tuple[Use, ...]:
-        """Uses that a reader of the bytes must support, in program order."""
-        return self._walked[1]
+    def read(self, wanted: Callable[[Use], bool]) -> list[Use]:
+        """Return uses that a reader of the bytes must support, in program order."""
+        counts = self._walked[1]
+        seen = {use.what for use, *_ in counts}
+        missing = sorted(
+            (each for each in self.names if each.name not in seen), key=lambda each: (each.since, each.name)
+        )
+        unplaced = (use_of(name, "warning", self._oldest) for name in missing)
+        return [*self._placed(counts, wanted), *filter(wanted, unplaced)]
 
     @cached_property
     def withdrawn(self) -> tuple[Withdrawn, ...]:

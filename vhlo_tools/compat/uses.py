@@ -15,7 +15,6 @@ from vhlo_tools.bytecode import (
     attributes_of,
     children,
     codes_beside,
-    decode_entry,
     encoding_of_entry,
     entry_name,
     heads_in,
@@ -241,7 +240,7 @@ class Introductions:
                     if len(seen) >= _MOST_SEEN:
                         seen.clear()
                     seen.add(key)
-                    found.update(self._own(kind, entry, decode_entry(self._file, kind, entry)))
+                    found.update(self._own(kind, entry, self._file.decode(kind, index)))
         return frozenset(found)
 
     def is_type_of_results(self, name: str) -> bool:
@@ -296,7 +295,7 @@ class Introductions:
 
     def _of(self, kind: EntryKind, index: int) -> Needs:
         entry = table_of(self._file, kind)[index]
-        value = decode_entry(self._file, kind, entry)
+        value = self._file.decode(kind, index)
         checked, unchecked = frozenset(self._own(kind, entry, value)), frozenset[Name]()
         is_vhlo = value is not None and value.dialect == "vhlo"
         if not is_vhlo:

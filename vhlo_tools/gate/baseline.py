@@ -7,7 +7,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,7 +34,6 @@ _FORMAT: Final = 2
 #: Without marks of programs: they are found by their paths alone.
 _OLD_FORMAT: Final = 1
 _CONTENT: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
-_FIELDS: Final = tuple(field.name for field in fields(Identity))
 _OF_PROGRAMS: Final = ("file", "content", "functions")
 _REQUIRED: Final = ("file", "target", "feature")
 
@@ -90,7 +89,7 @@ class Baseline:
             identity = identity_of(owner, question, finding)
             left = self._known[identity] - self._seen[identity]
             self._seen[identity] += finding.count
-            self._found[replace(identity, file=name)] += finding.count
+            self._found[identity._replace(file=name)] += finding.count
             if mark is not None:
                 self._marks[name] = mark
             return left
@@ -116,7 +115,7 @@ class Baseline:
             if file in marks
         ]
         rows = [
-            {**{key: value for key, value in asdict(identity).items() if value}, "count": count}
+            {**{key: value for key, value in identity._asdict().items() if value}, "count": count}
             for identity, count in sorted(findings.items())
         ]
         text = f'{{\n  "format": {_FORMAT},\n  "programs": {_listed(programs)},\n  "findings": {_listed(rows)}\n}}\n'
@@ -222,8 +221,8 @@ def _problems(entry: Any) -> Iterator[str]:
         if key == "count":
             if type(value) is not int or value < 1:
                 yield f"expected a count of 1 or more, found {value!r:.40}"
-        elif key not in _FIELDS:
-            yield f"{key} is unknown: expected {', '.join(_FIELDS)} and count"
+        elif key not in Identity._fields:
+            yield f"{key} is unknown: expected {', '.join(Identity._fields)} and count"
         elif not isinstance(value, str):
             yield f"expected a string as {key}, found {value!r:.40}"
 

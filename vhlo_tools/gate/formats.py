@@ -84,25 +84,27 @@ _SEVERITIES: Final = {"error": "major", "warning": "minor", "note": "info"}
 
 
 def gitlab_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
-    issues: list[dict[str, Any]] = []
-    found: list[tuple[Answer, Verdict, Finding]] = []
-    for answer in answers:
-        if answer.error is not None:
-            path = scope.from_repository(answer.path)
-            digest = sha256(f"unreadable:{path}".encode("utf-8", "surrogateescape")).hexdigest()
-            issues.append(_issue("unreadable", answer.error, "critical", digest, path, 1))
-        found += [(answer, verdict, finding) for verdict, finding in answer.findings]
-    identities = [
-        identity_of(path_from(scope.folder, answer.path), verdict.question, finding)
-        for answer, verdict, finding in found
-    ]
-    for (answer, verdict, finding), fingerprint in zip(found, fingerprints(identities), strict=True):
+    between = "["
+    for issue in (issue for answer in answers for issue in _issues(scope, answer)):
+        yield f"{between}\n{json_text(issue)}"
+        between = ","
+    yield "[]\n" if between == "[" else "\n]\n"
+
+
+def _issues(scope: Scope, answer: Answer) -> Iterator[dict[str, Any]]:
+    if answer.error is not None:
+        path = scope.from_repository(answer.path)
+        digest = sha256(f"unreadable:{path}".encode("utf-8", "surrogateescape")).hexdigest()
+        yield _issue("unreadable", answer.error, "critical", digest, path, 1)
+    found = list(answer.findings)
+    file = path_from(scope.folder, answer.path)
+    identities = [identity_of(file, verdict.question, finding) for verdict, finding in found]
+    for (verdict, finding), fingerprint in zip(found, fingerprints(identities), strict=True):
         remedy = f"; {finding.remedy}" if finding.remedy else ""
         said = f"{finding.message} ({answer.path} for {verdict.question}){remedy}"
         path = scope.from_repository(source_path(answer.path, finding))
         line = finding.location.line if finding.location else 1
-        issues.append(_issue(finding.feature, said, _SEVERITIES[finding.level], fingerprint, path, line))
-    yield f"{json_text(issues, indent=2)}\n"
+        yield _issue(finding.feature, said, _SEVERITIES[finding.level], fingerprint, path, line)
 
 
 def _issue(name: str, description: str, severity: str, fingerprint: str, path: str, line: int) -> dict[str, Any]:

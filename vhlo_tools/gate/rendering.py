@@ -27,7 +27,7 @@ Renderer = Callable[[str, Scope, Iterable[Answer]], Iterator[str]]
 
 
 def render(output_format: str, scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
-    """``json``, ``gitlab``, ``sarif`` and ``junit`` are one chunk; others report each program once it is evaluated."""
+    """``junit`` is one chunk; others report each program once it is evaluated."""
     module, name = _RENDERERS[output_format]
     renderer: Callable[[Scope, Iterable[Answer]], Iterator[str]] = getattr(
         import_module(f"vhlo_tools.gate.{module}"), name

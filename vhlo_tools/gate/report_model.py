@@ -6,15 +6,15 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import astuple, field
-from functools import cache
+from dataclasses import field
+from functools import cache, lru_cache
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from urllib.parse import quote
 
 from vhlo_tools.files import is_url, said_of_others
 from vhlo_tools.findings import Finding, finding_as_json
-from vhlo_tools.printable import json_record, json_text
+from vhlo_tools.printable import json_document, json_record, json_text
 from vhlo_tools.records import dataclass
 from vhlo_tools.spec import explanation_of
 
@@ -157,6 +157,7 @@ def is_refused(findings: Sequence[Finding]) -> bool:
 # Paths of files in reports: relative to a folder, and as URIs
 
 
+@lru_cache(maxsize=256)
 def path_from(folder: Path, path: str, root: Path | None = None) -> str:
     """Return a path that begins in ``folder`` as relative to ``root``, as absolute if it is not below, a URL unchanged.
 
@@ -254,8 +255,8 @@ class Summary:
 
 def json_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
     summary = Summary()
-    files = [_record(answer, scope.knows) for answer in summary.counting(answers)]
-    yield f"{json_text(json_record({'files': files, **_end(scope, summary)}), indent=2)}\n"
+    files = (json_text(_record(answer, scope.knows)) for answer in summary.counting(answers))
+    return (f"{line}\n" for line in json_document(json_record({}), "files", files, lambda: _end(scope, summary)))
 
 
 def json_lines(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
@@ -310,8 +311,7 @@ def _count(findings: Sequence[Finding]) -> int:
 _POSITIONS: Final = re.compile(r"/\d+(?=/|$)|(?<=/)\d+:|^\d+:")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Identity:
+class Identity(NamedTuple):
     """The identity of a finding, independent of its position in a function.
 
     Lines, positions of ops and folders of sources are excluded: they change with every edit, or between machines.
@@ -331,7 +331,7 @@ class Identity:
         import hashlib
         import json
 
-        return hashlib.sha256(json.dumps(astuple(self)).encode()).hexdigest()[:32]
+        return hashlib.sha256(json.dumps(self).encode()).hexdigest()[:32]
 
 
 def identity_of(file: str, question: Question, finding: Finding) -> Identity:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -23,7 +23,7 @@ from vhlo_tools.gate.report_model import (
     repository_of,
     source_path,
 )
-from vhlo_tools.printable import json_text
+from vhlo_tools.printable import json_document, json_text
 from vhlo_tools.spec import Feature, explanation_of, known_features
 
 if TYPE_CHECKING:
@@ -96,59 +96,88 @@ _FINGERPRINT: Final = "vhloFinding/v1"
 
 
 def sarif_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
-    files, rules = _Files(scope), dict[str, tuple[int, dict[str, Any]]]()
-    results: list[dict[str, Any]] = []
-    identities: list[Identity] = []
-    notifications = []
-    for answer in answers:
-        files.add(answer.path)
-        if answer.error is not None:
-            said = {
-                "level": "error",
-                "message": {"text": answer.error},
-                "locations": [{"physicalLocation": {"artifactLocation": files.location(answer.path)}}],
-            }
-            notifications.append({"descriptor": {"id": _UNREADABLE["id"], "index": 0}, **said})
-            # Who shows results alone shows that the file was not checked.
-            index, _ = rules.setdefault(_UNREADABLE["id"], (len(rules), _UNREADABLE))
-            compared = {"baselineState": "new"} if scope.knows else {}
-            results.append({"ruleId": _UNREADABLE["id"], "ruleIndex": index, **said, **compared})
-            identities.append(Identity(path_from(scope.folder, answer.path), "", _UNREADABLE["id"]))
-        found = (
-            (verdict, finding, state)
-            for verdict in answer.verdicts
-            for state in ("new", "known", "allowed")
-            for finding in getattr(verdict, state)
-        )
-        for verdict, finding, state in found:
-            index, _ = rules.setdefault(finding.feature, (len(rules), rule_of(finding)))
-            results.append(_result(scope, files, answer, verdict, finding, state) | {"ruleIndex": index})
-            identities.append(identity_of(path_from(scope.folder, answer.path), verdict.question, finding))
-    for result, fingerprint in zip(results, fingerprints(identities), strict=True):
-        result["partialFingerprints"] = {_FINGERPRINT: fingerprint}
-    run = {
-        "tool": {
-            "driver": {
-                "name": "vhlo-tools",
-                "version": version("vhlo-tools"),
-                "rules": [rule for _, rule in rules.values()],
-                "notifications": [_UNREADABLE],
-            }
-        },
-        "invocations": [
-            {
-                "executionSuccessful": not notifications,
-                "toolExecutionNotifications": notifications,
-                "workingDirectory": {"uri": as_uri(str(scope.folder)).removesuffix("/") + "/"},
-            }
-        ],
-        "originalUriBaseIds": {_ROOT: {"uri": files.root}},
-        "columnKind": "unicodeCodePoints",
-        "artifacts": files.artifacts(),
-        "results": results,
-    }
-    document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
-    yield f"{json_text(document, indent=2)}\n"
+    run = _Run(scope)
+    lines = json_document({}, "results", map(json_text, run.results(answers)), run.rest)
+    # Nothing is printed where the first file cannot be found.
+    first = next(lines)
+    yield f'{{\n"$schema": {json_text(_SCHEMA)},\n"version": "2.1.0",\n"runs": [\n{first}\n'
+    yield from (f"{line}\n" for line in lines)
+    yield "]\n}\n"
+
+
+class _Run:
+    """The results, as they are found, and what is known once they are: the files, the rules, and what went wrong."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self._files = _Files(scope)
+        self._rules: dict[str, tuple[int, dict[str, Any]]] = {}
+        self._notifications: list[dict[str, Any]] = []
+
+    def results(self, answers: Iterable[Answer]) -> Iterator[dict[str, Any]]:
+        for answer in answers:
+            self._files.add(answer.path)
+            if answer.error is not None:
+                yield self._unreadable(answer, answer.error)
+            found = [
+                (verdict, finding, state)
+                for verdict in answer.verdicts
+                for state in ("new", "known", "allowed")
+                for finding in getattr(verdict, state)
+            ]
+            file = path_from(self._scope.folder, answer.path)
+            identities = [identity_of(file, verdict.question, finding) for verdict, finding, _ in found]
+            for (verdict, finding, state), fingerprint in zip(found, fingerprints(identities), strict=True):
+                yield {
+                    **_result(self._scope, self._files, answer, verdict, finding, state),
+                    "ruleIndex": self._index_of(finding.feature, finding),
+                    "partialFingerprints": {_FINGERPRINT: fingerprint},
+                }
+
+    def rest(self) -> dict[str, Any]:
+        return {
+            "tool": {
+                "driver": {
+                    "name": "vhlo-tools",
+                    "version": version("vhlo-tools"),
+                    "rules": [rule for _, rule in self._rules.values()],
+                    "notifications": [_UNREADABLE],
+                }
+            },
+            "invocations": [
+                {
+                    "executionSuccessful": not self._notifications,
+                    "toolExecutionNotifications": self._notifications,
+                    "workingDirectory": {"uri": as_uri(str(self._scope.folder)).removesuffix("/") + "/"},
+                }
+            ],
+            "originalUriBaseIds": {_ROOT: {"uri": self._files.root}},
+            "columnKind": "unicodeCodePoints",
+            "artifacts": self._files.artifacts(),
+        }
+
+    def _unreadable(self, answer: Answer, error: str) -> dict[str, Any]:
+        """Who shows results alone shows that the file was not checked."""
+        name = _UNREADABLE["id"]
+        said = {
+            "level": "error",
+            "message": {"text": error},
+            "locations": [{"physicalLocation": {"artifactLocation": self._files.location(answer.path)}}],
+        }
+        self._notifications.append({"descriptor": {"id": name, "index": 0}, **said})
+        identity = Identity(path_from(self._scope.folder, answer.path), "", name)
+        return {
+            "ruleId": name,
+            "ruleIndex": self._index_of(name),
+            **said,
+            **({"baselineState": "new"} if self._scope.knows else {}),
+            "partialFingerprints": {_FINGERPRINT: next(fingerprints([identity]))},
+        }
+
+    def _index_of(self, name: str, finding: Finding | None = None) -> int:
+        if name not in self._rules:
+            self._rules[name] = (len(self._rules), _UNREADABLE if finding is None else rule_of(finding))
+        return self._rules[name][0]
 
 
 class _Files:
@@ -165,10 +194,13 @@ class _Files:
 
     def location(self, path: str) -> dict[str, Any]:
         """Return a location relative to the root if it is below it; with the index of a program."""
-        shown = self._shown(path)
-        base = {} if Path(shown).is_absolute() else {"uriBaseId": _ROOT}
         index = {"index": self._indexes[path]} if path in self._indexes else {}
-        return {"uri": as_uri(shown), **base, **index}
+        return {**_reference(self._shown(path)), **index}
+
+
+@lru_cache(maxsize=256)
+def _reference(shown: str) -> dict[str, str]:
+    return {"uri": as_uri(shown), **({} if Path(shown).is_absolute() else {"uriBaseId": _ROOT})}
 
 
 def _result(
