@@ -204,7 +204,7 @@ EXPORTS: Final = {
         "vhlo_tools.stores.comparison": "PairRecord PairStatus PairSummary VERIFICATION_TABLE",
         "vhlo_tools.stores.journal": "Journal journal_path",
         "vhlo_tools.stores.manifests": "ManifestResult ManifestStatus manifests_at",
-        "vhlo_tools.stores.members": "IN_PLACE ListedFile RESULT_SUFFIX Stamp base_of below files_of hash_at is_store listed_at look_at object_url relative_to resolved result_at",
+        "vhlo_tools.stores.members": "IN_PLACE ListedFile RESULT_SUFFIX Stamp base_of below files_of hash_at identity_of is_store listed_at look_at object_url read_identified relative_to resolved result_at",
         "vhlo_tools.stores.migration": "Migration",
         "vhlo_tools.stores.migration_records": "MIGRATION_TABLE MigrationRecord MigrationSummary Status",
         "vhlo_tools.stores.migration_settings": "EquivalenceResult MigrationSettings StoredProgram Tools",

@@ -7,10 +7,11 @@ import os
 import subprocess
 import tracemalloc
 from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from support.gate_programs import GOOD, DeadlyExaminer, blocked, write
@@ -21,7 +22,9 @@ from vhlo_tools.errors import SettingsError
 from vhlo_tools.files import Buffer
 from vhlo_tools.gate import (
     FORMATS,
+    Answer,
     Baseline,
+    FindingsCache,
     Gate,
     Listing,
     Override,
@@ -34,6 +37,7 @@ from vhlo_tools.gate import (
 )
 from vhlo_tools.gate.examination import Content, Examiner, Task
 from vhlo_tools.gate.examinations import DistributedExaminations
+from vhlo_tools.stores import identity_of
 
 SETTINGS = Settings(target=("1.3.0", "1.9.0"))
 
@@ -92,6 +96,49 @@ def test_a_baseline_is_that_of_one_process(folder: Path, elsewhere: Executor) ->
     assert states["text0.mlir"] == states["bytes0.mlirbc"] == "ok"
     assert again.baseline is not None
     assert again.baseline.stale() == []
+
+
+class Idle(Executor):
+    """An executor that is asked for nothing."""
+
+    def submit(self, *arguments: object, **options: object) -> NoReturn:
+        raise AssertionError("a program is read that is known")
+
+
+def test_what_is_known_is_not_sent(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vhlo_tools.stores.members._SETTLED", -1)
+    for path in (*folder.glob("text[4-9]*"), *folder.glob("bytes[4-9]*"), *folder.glob("bad*"), *folder.glob("cut*")):
+        path.unlink()
+
+    def again(executor: Executor) -> list[Answer]:
+        gate, cache = Gate(SETTINGS, Baseline(folder / "baseline.json")), FindingsCache(folder / "cache")
+        return list(gate.answers(gate.listing(["."]), read_nothing, executor=executor, cache=cache))
+
+    with ThreadPoolExecutor(1) as thread:
+        found = again(thread)
+    assert again(Idle()) == found
+    # Other content of the same size, with the times of the old one.
+    changed = folder / "bytes0.mlirbc"
+    before, data = changed.stat(), changed.read_bytes()
+    assert data.count(b"model.py") == 1
+    changed.write_bytes(data.replace(b"model.py", b"other.py"))
+    os.utime(changed, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(AssertionError, match="a program is read that is known"):
+        again(Idle())
+    with ThreadPoolExecutor(1) as thread:
+        (other,) = (each for each in again(thread) if each.path == "bytes0.mlirbc")
+    assert {str(finding.location).partition(":")[0] for _, finding in other.findings} == {"other.py"}
+
+
+def test_what_changed_since_it_was_listed_is_not_kept(folder: Path) -> None:
+    """Nobody knows which of the two was examined."""
+    questions = (Question(resolve_target("1.3.0")),)
+    path = str(folder / "text0.mlir")
+    now = identity_of(Path(path).stat())
+    for identity in (None, "1 2 3 4"):
+        (found,) = Examiner()([Task(Content(path, identity=identity), questions, path)])
+        assert found.identity is None
+    assert now is None, "it was written a moment ago, and may be written again within a tick of the clock"
 
 
 def test_standard_input_is_sent(folder: Path, elsewhere: Executor) -> None:

@@ -61,7 +61,10 @@ def test_a_report_of_processes_of_its_own(folder: Path, capsys: pytest.CaptureFi
 
 
 def requests(*paths: str) -> Iterator[Task]:
-    return (Task(each, QUESTIONS, each.path) for each in read_ahead(paths, lambda path: None))
+    return (
+        Task(each, QUESTIONS, each.path)
+        for each in read_ahead(map(ListedFile, paths), lambda path: None, lambda file: False)
+    )
 
 
 @pytest.mark.usefixtures("soon")
@@ -178,7 +181,7 @@ def test_what_waits_for_a_program_that_takes_long_is_bounded(folder: Path, monke
 def test_files_are_read_in_order_and_no_further_than_needed(folder: Path) -> None:
     write(folder / "big.mlir", f"// {'x' * (1 << 21)}\n{GOOD}")
     paths = ["missing", "big.mlir", "bytes0.mlirbc"]
-    missing, big, small = read_ahead(paths, lambda path: None)
+    missing, big, small = read_ahead(map(ListedFile, paths), lambda path: None, lambda file: False)
     assert (missing.path, missing.error) == ("missing", "missing: No such file or directory")
     # Read again when it is examined.
     assert (big.data, len(big.digest or b"")) == (None, 32)

@@ -251,14 +251,14 @@ def test_a_changed_program_is_examined(tmp_path: Path, examined: list[str], caps
 def damage(data: bytes) -> dict[str, bytes]:
     decoded = msgspec.msgpack.decode(data[32:], strict=True)
     lies = {
-        "other types": [1, ["x"], {}],
-        "another format": [2, decoded[1], decoded[2]],
-        "no such value": [1, [], decoded[2]],
-        "keys of other types": [1, decoded[1], {1: [0, 0]}],
-        "a value that is no examination": [1, [b"\x93\x01\x02\x03"], decoded[2]],
-        "a level that is none": [1, [each.replace(b"error", b"fatal") for each in decoded[1]], decoded[2]],
-        "a version that is none": [1, [each.replace(b"1.4.0", b"1.4.x") for each in decoded[1]], decoded[2]],
-        "answers to more questions": [1, [msgspec.msgpack.encode([[[], []], None, None])] * 9, decoded[2]],
+        "other types": [decoded[0], ["x"], {}],
+        "another format": [decoded[0] + 1, decoded[1], decoded[2]],
+        "no such value": [decoded[0], [], decoded[2]],
+        "keys of other types": [decoded[0], decoded[1], {1: [0, 0]}],
+        "a value that is no examination": [decoded[0], [b"\x93\x01\x02\x03"], decoded[2]],
+        "a level that is none": [decoded[0], [each.replace(b"error", b"fatal") for each in decoded[1]], decoded[2]],
+        "a version that is none": [decoded[0], [each.replace(b"1.4.0", b"1.4.x") for each in decoded[1]], decoded[2]],
+        "answers to more questions": [decoded[0], [msgspec.msgpack.encode([[[], []], None, None])] * 9, decoded[2]],
     }
     encoded = {name: msgspec.msgpack.encode(each) for name, each in lies.items()}
     signed = {name: hashlib.sha256(each).digest() + each for name, each in encoded.items()}

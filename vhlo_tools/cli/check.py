@@ -236,16 +236,12 @@ def check(
         raise click.UsageError("--update-baseline needs the findings of all programs: leave out --against")
     gate = Gate(settings, _baseline(settings, update_baseline), provider=provider, trusted=trusted)
     renderer = render_statistics if statistics else render
-    if dask is not None and cache_dir is not None:
-        raise click.UsageError(
-            "--dask and --cache-dir exclude each other: workers read the programs, and use no cache; give only one"
-        )
     if settings.confirm_with:
         api.install_releases(settings.confirm_with, _say)
     if settings.read_with is not None:
         options.install_reader(settings.read_with)
     lost = [] if reference is None else _lost(gate, reference, provider)
-    kept = _kept(settings, cache_dir, no_cache=no_cache or dask is not None)
+    kept = _kept(settings, cache_dir, no_cache=no_cache)
     with options.cluster(dask) as client:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         work: Any = {"jobs": jobs or cores, "executor": client}
@@ -376,14 +372,13 @@ def _report(
         # Others begin while files are being found; here, their number says how many processes are worth while.
         found = listing if work["executor"] is not None else None
         listed = [] if found is not None else list(listing)
-        files = found or [each.path for each in listed]
-        scope = replace(gate.scope(files), others=lambda: listing.others, **looks)
+        scope = replace(gate.scope(found or [each.path for each in listed]), others=lambda: listing.others, **looks)
         if brief and found is None and gate.fits_inline(listed):
             return write(scope, gate.check_inline(listed))
         # Imported here because a brief run does without.
         from vhlo_tools.gate import FindingsCache
 
-        return write(scope, gate.answers(files, _read_standard, cache=FindingsCache(kept), **work), found)
+        return write(scope, gate.answers(found or listed, _read_standard, cache=FindingsCache(kept), **work), found)
     from vhlo_tools.gate import FindingsCache, Revision, changes_since
 
     paths = [each.path for each in listing]

@@ -14,7 +14,7 @@ from typing import Final
 from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.files import Buffer, FileRange, Url, digest_of, is_saved_model, is_url, place, read_bytes
 from vhlo_tools.gate.examination import Content, os_message
-from vhlo_tools.stores import ListedFile
+from vhlo_tools.stores import ListedFile, read_identified
 
 # Digests of the contents of programs, independent of names and dates
 
@@ -56,20 +56,39 @@ _KEPT: Final = 1 << 20
 ReadOther = Callable[[str], Buffer | None]
 
 
-def read_ahead(paths: Iterable[str], read: ReadOther) -> Iterator[Content]:
-    """Yield contents in order; ``read`` returns what is not a file, such as standard input, in this thread."""
+def read_ahead(
+    files: Iterable[ListedFile], read: ReadOther, is_known: Callable[[ListedFile], bool]
+) -> Iterator[Content]:
+    """Yield contents in order; ``read`` returns what is not a file, such as standard input, in this thread.
+
+    Objects whose version ``is_known`` are not read. Files are: to hash one costs no more than to trust its times.
+    """
     waiting: deque[Future[list[Content]]] = deque()
     with ThreadPoolExecutor(min(_THREADS, 2 * (os.cpu_count() or 1))) as threads:
         try:
-            left = iter(paths)
-            while some := [(path, *_given(path, read)) for path in islice(left, _TOGETHER)]:
-                waiting.append(threads.submit(lambda files: [_content(*each) for each in files], some))
+            left = iter(files)
+            while some := [_ahead(file, read, is_known) for file in islice(left, _TOGETHER)]:
+                waiting.append(threads.submit(lambda some: [_read(each) for each in some], some))
                 if len(waiting) > _AHEAD:
                     yield from waiting.popleft().result()
             while waiting:
                 yield from waiting.popleft().result()
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
+
+
+#: A content that is known already; or its path, what stands for it, and the reason why that could not be read.
+_Ahead = Content | tuple[str, Buffer | None, Exception | None]
+
+
+def _ahead(file: ListedFile, read: ReadOther, is_known: Callable[[ListedFile], bool]) -> _Ahead:
+    if file.identity is not None and is_url(file.path) and is_known(file):
+        return Content(file.path, size=file.size, identity=file.identity)
+    return file.path, *_given(file.path, read)
+
+
+def _read(ahead: _Ahead) -> Content:
+    return ahead if isinstance(ahead, Content) else _content(*ahead)
 
 
 def unread(files: Iterable[ListedFile], read: ReadOther) -> Iterator[Content]:
@@ -83,7 +102,7 @@ def unread(files: Iterable[ListedFile], read: ReadOther) -> Iterator[Content]:
         if error is not None or given is not None:
             yield _content(file.path, given, error)
         else:
-            yield Content(file.path, size=file.size)
+            yield Content(file.path, size=file.size, identity=file.identity)
 
 
 def _given(path: str, read: ReadOther) -> tuple[Buffer | None, Exception | None]:
@@ -103,11 +122,11 @@ def _content(path: str, given: Buffer | None, error: Exception | None) -> Conten
         where = place(path)
         if isinstance(where, Path) and is_saved_model(where):
             return Content(path, digest=digest_at(where))
-        data = read_bytes(where)
+        data, identity = read_identified(where)
         if isinstance(where, Url) and isinstance(data, FileRange):
             # Of a large object only the tables are read, where they are needed.
             return Content(path)
-        return Content(path, data if len(data) <= _KEPT else None, digest_of(data))
+        return Content(path, data if len(data) <= _KEPT else None, digest_of(data), identity=identity)
     except VhloToolsError as problem:
         return Content(path, error=str(problem))
     except OSError as problem:

@@ -43,7 +43,7 @@ class Work(TypedDict, total=False):
 
     jobs: int  # the most processes, which are started only where they save time
     cache: FindingsCache | None
-    executor: AnyExecutor | None  # its processes must see the same files, and use no cache
+    executor: AnyExecutor | None  # its processes must see the same files
 
 
 class Gate:
@@ -96,16 +96,21 @@ class Gate:
             asked.append(self._resolved[spelling, reading])
         return asked
 
-    def answers(self, files: Sequence[str] | Listing, read: ReadOther, **work: Unpack[Work]) -> Iterator[Answer]:
+    def answers(self, files: Iterable[str | ListedFile], read: ReadOther, **work: Unpack[Work]) -> Iterator[Answer]:
         """Yield the answer for each file, in order; ``read`` returns ``None`` for a file."""
         # Imported here because a brief run does without.
         from vhlo_tools.gate.contents import read_ahead, unread
+        from vhlo_tools.gate.examinations import Known
 
+        listed = (each if isinstance(each, ListedFile) else ListedFile(each) for each in files)
         if work.get("executor") is None:
-            paths = [each.path for each in files] if isinstance(files, Listing) else files
-            contents, total = read_ahead(paths, read), len(paths)
+            found, known = list(listed), Known(self._examiner, work.get("cache"))
+
+            def is_known(file: ListedFile) -> bool:
+                return known.of(self._task(Content(file.path, identity=file.identity))) is not None
+
+            contents, total = read_ahead(found, read, is_known), len(found)
         else:
-            listed = files if isinstance(files, Listing) else map(ListedFile, files)
             contents, total = unread(listed, read), 0
         # Requests are made ahead of their answers, as far as there are processes.
         waiting: deque[str] = deque()
@@ -113,11 +118,14 @@ class Gate:
         def requests() -> Iterator[Task]:
             for content in contents:
                 waiting.append(content.path)
-                yield Task(content, tuple(self.questions(content.path)), _name(content.path))
+                yield self._task(content)
 
         for examination in self._examinations(requests(), total, **work):
             path = waiting.popleft()
             yield self._answer(path, self._with_manifest(examination, path))
+
+    def _task(self, content: Content) -> Task:
+        return Task(content, tuple(self.questions(content.path)), _name(content.path))
 
     def fits_inline(self, files: Sequence[ListedFile]) -> bool:
         """Whether examining is faster than reading the cache: few small artifacts, whose digests nothing needs."""
@@ -150,18 +158,15 @@ class Gate:
         cache: FindingsCache | None = None,
         executor: AnyExecutor | None = None,
     ) -> Iterator[Examination]:
-        if executor is not None:
-            # Imported here because few have one.
-            from vhlo_tools.gate.examinations import DistributedExaminations
-
-            yield from DistributedExaminations(self._examiner, executor).of(requests)
-            return
         # Imported here because a brief run does without.
-        from vhlo_tools.gate.examinations import Examinations
+        from vhlo_tools.gate.examinations import DistributedExaminations, Examinations
         from vhlo_tools.gate.findings_cache import FindingsCache
 
         with cache or FindingsCache() as found:
-            yield from Examinations(self._examiner, found, jobs=jobs).of(requests, total)
+            if executor is not None:
+                yield from DistributedExaminations(self._examiner, executor, cache).of(requests)
+            else:
+                yield from Examinations(self._examiner, found, jobs=jobs).of(requests, total)
 
     def answers_against(
         self, revision: Revision, changes: Sequence[Change], read: ReadOther, **work: Unpack[Work]
@@ -179,7 +184,8 @@ class Gate:
         with TemporaryDirectory(prefix="vhlo-against-") as scratch:
             paths = [each.path for each in changes]
             here = work.get("executor") is None
-            contents = read_ahead(paths, read) if here else unread(map(ListedFile, paths), read)
+            listed = map(ListedFile, paths)
+            contents = read_ahead(listed, read, lambda file: False) if here else unread(listed, read)
             requests = self._pairs(revision, changes, contents, Path(scratch))
             total = len(changes) + sum(each.before is not None for each in changes)
             examinations = self._examinations(requests, total, **work)

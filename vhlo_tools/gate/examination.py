@@ -23,13 +23,13 @@ from vhlo_tools.files import (
     is_url,
     open_regular,
     place,
-    read_bytes,
     recognise,
 )
 from vhlo_tools.gate.keys import KeyPlace, read_table
 from vhlo_tools.gate.settings import Settings
 from vhlo_tools.gate.target_names import Names, check_target
 from vhlo_tools.records import dataclass
+from vhlo_tools.stores import identity_of, read_identified
 
 if TYPE_CHECKING:
     from vhlo_tools.aliasing import Alias, Donor
@@ -194,6 +194,7 @@ class Content:
     error: str | None = None  # the reason why it cannot be read
     detached: bool = False  # the data is not from the file ``path``: it comes from standard input, or from git
     size: int = 0  # in bytes, if it has not been read
+    identity: str | None = None  # of the version that was read, or was listed; None to go by the content alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +218,7 @@ class Examination:
     error: str | None = None  # the reason why the program could not be examined
     #: SHA-256 as in ``digests.py``; None if unread, a large object behind a URL, or not asked for
     digest: bytes | None = None
+    identity: str | None = None  # of the version that was examined; None if that could be another by now
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,11 +243,13 @@ class Examiner:
     def _examined(self, task: Task) -> Examination:
         content = task.content
         digest: bytes | None = None
+        identity = content.identity
         try:
             data = content.data
             where = place(content.path)
             if data is None and not (isinstance(where, Path) and is_saved_model(where)):
-                data = read_bytes(where)
+                data, of_object = read_identified(where)
+                identity = of_object or identity
             if data is not None:
                 if content.data is not None and content.digest is not None:
                     digest = content.digest
@@ -265,7 +269,9 @@ class Examiner:
             if data is None and isinstance(where, Path) and digest != digest_at(where):
                 # The framework has read the folder while it changed.
                 digest = None
-            return replace(found, digest=digest)
+            if identity is not None and isinstance(where, Path) and identity_of(where.stat()) != identity:
+                identity = None
+            return replace(found, digest=digest, identity=identity)
         except VhloToolsError as error:
             return Examination(error=str(error), digest=digest)
         except OSError as error:

@@ -28,14 +28,47 @@ _BATCH: Final = 0.05
 _LONGEST: Final = 64
 
 
+class Known:
+    """Examinations of this run and of earlier ones, by all that they depend on."""
+
+    def __init__(self, examiner: Examiner, cache: FindingsCache | None) -> None:
+        self._examiner = examiner
+        self._cache = cache
+        self._contexts: dict[tuple[tuple[Question, ...], bool], bytes] = {}
+
+    def of(self, request: Task) -> Examination | None:
+        content = request.content
+        if content.error is not None:
+            return Examination(error=content.error)
+        if self._cache is None:
+            return None
+        context, number = self.context(request), len(request.questions)
+        if content.digest is not None:
+            return self._cache.get(context, content.digest, request.name, number)
+        if content.identity is not None:
+            return self._cache.get_version(context, content.identity, request.name, number)
+        return None
+
+    def keep(self, request: Task, examination: Examination) -> None:
+        if self._cache is not None:
+            self._cache.put(self.context(request), request.name, examination)
+
+    def context(self, request: Task) -> bytes:
+        key = request.questions, request.with_facts
+        known = self._contexts.get(key)
+        if known is None:
+            questions, facts = key
+            known = self._contexts[key] = context_digest(self._examiner, questions, facts=facts)
+        return known
+
+
 class Examinations:
     """Examines many programs; equal ones once. Processes are started only where they save time."""
 
     def __init__(self, examiner: Examiner, cache: FindingsCache, *, jobs: int = 1) -> None:
         self._examiner = examiner
-        self._cache = cache
+        self._known = Known(examiner, cache)
         self._jobs = jobs
-        self._contexts: dict[tuple[tuple[Question, ...], bool], bytes] = {}
         # The time that this process has worked, and on how many programs.
         self._spent = 0.0
         self._worked = 0
@@ -43,7 +76,7 @@ class Examinations:
     def of(self, requests: Iterable[Task], total: int) -> Iterator[Examination]:
         left = iter(requests)
         for number, request in enumerate(left, 1):
-            yield self._known(request) or self._examined(request)
+            yield self._known.of(request) or self._examined(request)
             if self._saves_time(number, total):
                 yield from self._in_processes(left)
                 return
@@ -53,29 +86,13 @@ class Examinations:
             return False
         return self._spent / done * (total - done) >= _WORTH
 
-    def _known(self, request: Task) -> Examination | None:
-        content = request.content
-        if content.error is not None:
-            return Examination(error=content.error)
-        if content.digest is None:
-            return None
-        return self._cache.get(self._context(request), content.digest, request.name, len(request.questions))
-
     def _examined(self, request: Task) -> Examination:
         started = time.perf_counter()
         (examination,) = self._examiner([request])
         self._spent += time.perf_counter() - started
         self._worked += 1
-        self._cache.put(self._context(request), request.name, examination)
+        self._known.keep(request, examination)
         return examination
-
-    def _context(self, request: Task) -> bytes:
-        key = request.questions, request.with_facts
-        known = self._contexts.get(key)
-        if known is None:
-            questions, facts = key
-            known = self._contexts[key] = context_digest(self._examiner, questions, facts=facts)
-        return known
 
     def _in_processes(self, requests: Iterator[Task]) -> Iterator[Examination]:
         with Workers(jobs=self._jobs) as workers:
@@ -91,18 +108,18 @@ class Examinations:
     def _take(self, line: _Line, number: int, result: Examination | None) -> None:
         """Record a result, also for equal programs; ``None`` is that of a process that crashed."""
         request = line.requests[number]
-        equal = line.equal.pop((self._context(request), request.content.digest), [])[1:]
+        equal = line.equal.pop((self._known.context(request), request.content.digest), [])[1:]
         if result is None:
             # Nor must an equal program be examined in this process.
             for each in (number, *equal):
                 line.put(each, crashed(line.requests[each].name))
             return
-        self._cache.put(self._context(request), request.name, result)
+        self._known.keep(request, result)
         line.put(number, result)
         for each in equal:
             # One that names the program is of no use for the others.
             other = line.requests[each]
-            line.put(each, self._known(other) or self._examined(other))
+            line.put(each, self._known.of(other) or self._examined(other))
 
     def _batches(self, requests: Iterator[Task], line: _Line) -> Iterator[list[Task]]:
         """Yield what is to be examined; what is known goes into the line directly."""
@@ -114,12 +131,12 @@ class Examinations:
                 yield batch
                 batch = []
             number = line.add(request)
-            known = self._known(request)
+            known = self._known.of(request)
             if known is not None:
                 line.put(number, known)
                 continue
             if request.content.digest is not None:
-                equal = line.equal.setdefault((self._context(request), request.content.digest), [])
+                equal = line.equal.setdefault((self._known.context(request), request.content.digest), [])
                 equal.append(number)
                 if len(equal) > 1:
                     continue
@@ -174,15 +191,16 @@ def crashed(name: str) -> Examination:
 
 # Examinations by the processes of an executor, such as a cluster, which read the programs themselves
 #
-# This process only lists files, and takes the results. So it neither knows contents that an earlier run has examined,
-# nor notices that two programs are equal: to know that, it would have to read them all.
+# This process only lists files, and takes the results. It knows the versions of files and objects that an earlier run
+# has examined, and does not notice that two programs are equal: to know that, it would have to read them all.
 
 
 class DistributedExaminations:
     """Examines programs on an executor or the client of a Dask cluster, of which the caller remains the owner."""
 
-    def __init__(self, examiner: Examiner, executor: AnyExecutor) -> None:
+    def __init__(self, examiner: Examiner, executor: AnyExecutor, cache: FindingsCache | None = None) -> None:
         self._examiner = examiner
+        self._known = Known(examiner, cache)
         self._executor = executor
         self._found = 0
         # What was examined in this process, with its number.
@@ -193,6 +211,8 @@ class DistributedExaminations:
             tasks = in_batches(self._tasks(requests), workers, size_of=_size_of, found=lambda: self._found)
             for task, result in map_ordered(workers, self._examiner, tasks):
                 yield from self._done_before(task.number)
+                if result is not None:
+                    self._known.keep(task, result)
                 yield crashed(task.name) if result is None else result
         yield from self._done_before(self._found)
 
@@ -203,8 +223,8 @@ class DistributedExaminations:
     def _tasks(self, requests: Iterable[Task]) -> Iterator[Task]:
         for number, request in enumerate(requests):
             self._found = number + 1
-            if request.content.error is not None:
-                self._here.append((number, Examination(error=request.content.error)))
+            if known := self._known.of(request):
+                self._here.append((number, known))
             elif request.is_here:
                 self._here += ((number, each) for each in self._examiner([request]))
             else:

@@ -8,6 +8,7 @@ import platform
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -82,7 +83,7 @@ def _toolkit() -> str:
 # are. The folder deserves the trust of the programs' checkout, and no more.
 
 _SUFFIX: Final = ".findings"
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 _HASH: Final = 32
 #: More segments than this are written again as one.
 _SEGMENTS: Final = 8
@@ -120,6 +121,7 @@ class _Kept:
     functions: int | None
     kind: str | None
     version: Version | None
+    digest: bytes | None = None  # of what is found by its identity
 
 
 def _from_version(value: Any) -> str:
@@ -158,36 +160,49 @@ class FindingsCache:
         self._decoded: dict[bytes, _Kept] = {}
         # Whether a segment says what cannot be.
         self._rewrites = False
+        self._size = 0  # of what was added
         if folder is not None:
             self._read(folder)
 
     def get(self, context: bytes, digest: bytes, name: str, questions: int = 1) -> Examination | None:
         """``context`` is from :func:`.cache_context.context_digest`, ``digest`` is the program's SHA-256."""
         # Only what says the name depends on it.
-        for key in (_key(context, digest), _key(context, digest, name)):
-            entry = self._entries.get(key)
-            if entry is None:
-                continue
-            kept = self._value(entry)
-            if kept is None or len(kept.findings) != questions:
-                self._rewrites = True
-            else:
-                if entry.day + _STAMPED < self._today:
-                    self._add(key, entry.value)
-                return Examination(kept.findings, kept.facts, kept.functions, kept.kind, kept.version, digest=digest)
-        return None
+        kept = self._kept(_key(context, digest), questions) or self._kept(_key(context, digest, name), questions)
+        return None if kept is None else _examination(kept, digest, None)
+
+    def get_version(self, context: bytes, identity: str, name: str, questions: int = 1) -> Examination | None:
+        """Return that of a version of a file or an object, which has not been read."""
+        kept = self._kept(_key(context, _of_version(identity), name), questions)
+        return None if kept is None else _examination(kept, kept.digest, identity)
+
+    def _kept(self, key: bytes, questions: int) -> _Kept | None:
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        kept = self._value(entry)
+        if kept is None or len(kept.findings) != questions:
+            self._rewrites = True
+            return None
+        if entry.day + _STAMPED < self._today:
+            self._add(key, entry.value)
+        return kept
 
     def put(self, context: bytes, name: str, examination: Examination) -> bool:
         """Keep an examination; return whether it holds for equal programs of other names.
 
         Errors are not kept: a crash, a limit or a full disk may be gone the next time.
         """
-        if examination.error is not None or examination.digest is None:
-            return False
-        named = _says(examination, name)
         found = examination
-        value = _ENCODER.encode(_Kept(found.findings, found.facts, found.functions, found.kind, found.version))
-        self._add(_key(context, examination.digest, name if named else None), value)
+        if found.error is not None:
+            return False
+        kept = _Kept(found.findings, found.facts, found.functions, found.kind, found.version)
+        if found.identity is not None:
+            value = _ENCODER.encode(replace(kept, digest=found.digest))
+            self._add(_key(context, _of_version(found.identity), name), value)
+        if found.digest is None:
+            return False
+        named = _says(found, name)
+        self._add(_key(context, found.digest, name if named else None), _ENCODER.encode(kept))
         return not named
 
     def __enter__(self) -> Self:
@@ -202,7 +217,10 @@ class FindingsCache:
                 self._write(self._folder)
 
     def _add(self, key: bytes, value: bytes) -> None:
-        self._added[key] = self._entries[key] = _Entry(self._today, value)
+        # No more than what is kept: there may be very many programs.
+        if self._size < _LARGEST // 2:
+            self._size += len(key) + len(value)
+            self._added[key] = self._entries[key] = _Entry(self._today, value)
 
     def _value(self, entry: _Entry) -> _Kept | None:
         # Most programs have no findings: few values are different.
@@ -264,6 +282,15 @@ class FindingsCache:
                 break
             kept[key] = entry
         return kept
+
+
+def _examination(kept: _Kept, digest: bytes | None, identity: str | None) -> Examination:
+    found = Examination(kept.findings, kept.facts, kept.functions, kept.kind, kept.version)
+    return replace(found, digest=digest, identity=identity)
+
+
+def _of_version(identity: str) -> bytes:
+    return hashlib.sha256(b"version " + identity.encode("utf-8", "surrogatepass")).digest()
 
 
 def _key(context: bytes, digest: bytes, name: str | None = None) -> bytes:

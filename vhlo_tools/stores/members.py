@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import glob
 import os
+import stat
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
@@ -32,7 +34,7 @@ from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
-    from vhlo_tools.files import Stamp as ObjectStamp
+    from vhlo_tools.files import Buffer, Stamp as ObjectStamp
 
 # Identity of the content of a file or an object, by which a change by somebody else is noticed
 
@@ -63,6 +65,32 @@ class Stamp:
         return cls(stamp.size, token=stamp.token)
 
 
+#: A file that was changed later than this may change again within a tick of the clock of its file system.
+_SETTLED: Final = 2_000_000_000
+
+
+def identity_of(found: os.stat_result | ObjectStamp) -> str | None:
+    """Return what becomes another with the content of a file or an object; ``None`` if nothing is sure to.
+
+    Of a file, the time of its last change is part of it, which nobody can set, as that of modification.
+    """
+    if not isinstance(found, os.stat_result):
+        return f"{found.size} {found.token}"
+    if os.name == "nt" or not stat.S_ISREG(found.st_mode) or time.time_ns() - found.st_ctime_ns < _SETTLED:
+        return None
+    return f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {found.st_ino}"
+
+
+def read_identified(where: Path | Url) -> tuple[Buffer, str | None]:
+    """Return the content of a file, or of an object with the identity of the version that was read."""
+    if isinstance(where, Path):
+        return read_bytes(where), None
+    from vhlo_tools.files import read_object
+
+    data, stamp = read_object(where)
+    return data, identity_of(stamp)
+
+
 def object_url(path: str) -> Url:
     found = place(path)
     assert isinstance(found, Url)
@@ -89,6 +117,7 @@ _SEEN_FROM_HEAD: Final = frozenset({Kind.MLIR_BYTECODE, Kind.MLIR_TEXT, Kind.HLO
 class ListedFile:
     path: str  # Path or URL as the user named it, or as found below that; relative to the working directory.
     size: int = 0  # in bytes; 0 if it is unknown
+    identity: str | None = None  # as of :func:`identity_of`
 
 
 def listed_at(path: str, exclude: tuple[str, ...], others: Others = nobody) -> Iterator[ListedFile]:
@@ -99,15 +128,17 @@ def listed_at(path: str, exclude: tuple[str, ...], others: Others = nobody) -> I
     where = place(path)
     if isinstance(where, Url):
         # Their listing says how large objects are.
-        return (ListedFile(str(each.url), each.stamp.size) for each in objects_at(where, exclude, others))
-    return (ListedFile(each, _size_of(each)) for each in programs_at(path, exclude, others=others))
+        found = objects_at(where, exclude, others)
+        return (ListedFile(str(each.url), each.stamp.size, identity_of(each.stamp)) for each in found)
+    return map(_listed, programs_at(path, exclude, others=others))
 
 
-def _size_of(path: str) -> int:
+def _listed(path: str) -> ListedFile:
     try:
-        return os.stat(path).st_size  # noqa: PTH116 - for each file
+        status = os.stat(path)  # noqa: PTH116 - for each file
     except OSError:
-        return 0  # whoever reads it says why
+        return ListedFile(path)  # whoever reads it says why
+    return ListedFile(path, status.st_size, identity_of(status))
 
 
 def files_of(path: str, exclude: tuple[str, ...], others: Others = nobody) -> Iterator[str]:

@@ -79,8 +79,13 @@ def test_all_else_is_as_in_one_process(
     with io.TextIOWrapper(io.BytesIO(blocked(1).encode())) as standard:
         monkeypatch.setattr(sys, "stdin", standard)
         assert said(capfd, "check", "-", *ASKED, "--dask", cluster.address)[0] == 1
-    assert said(capfd, *command, "--cache-dir", "cache")[0] == 2
+    assert said(capfd, *command)[0] == 1
     assert not (folder / ".vhlo-cache").exists()
+    without = said(capfd, *command)
+    monkeypatch.delenv("VHLO_TOOLS_NO_CACHE")
+    for _ in range(2):
+        assert said(capfd, *command, "--cache-dir", "cache") == without
+    assert [*(folder / "cache").glob("*.findings")]
 
 
 def test_workers_that_die_and_come_in_the_middle_of_a_check(

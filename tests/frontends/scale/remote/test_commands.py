@@ -180,6 +180,37 @@ def test_the_gate_of_a_bucket(
     assert main([*command, "--exclude", "damaged.mlirbc", "--baseline", baseline]) == 0
 
 
+def test_objects_that_are_known_are_not_read_again(
+    bucket: Bucket, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("VHLO_TOOLS_NO_CACHE", raising=False)
+    vt.serialize(SAXPY, "1.9.0").save(str(bucket / "fine.mlirbc"))
+    tan = bytes(vt.serialize(FEATURES / "tan.mlir", "1.9.0"))
+    write_object(bucket / "tan.mlirbc", [tan])
+    # Of such an object only tables are read.
+    size = 1 << 17
+    large = f"""func.func @main(%a: tensor<{size}xf32>) -> tensor<{size}xf32> {{
+      %c = stablehlo.constant dense<"0x{"0000803f" * (size - 1)}00000040"> : tensor<{size}xf32>
+      %0 = stablehlo.tan %c : tensor<{size}xf32>
+      return %0 : tensor<{size}xf32>
+    }}"""
+    vt.serialize(large, "1.9.0").save(str(bucket / "large.mlirbc"))
+    command = ["check", str(bucket.url), "--target", "1.0.0", "--cache-dir", str(tmp_path), "--output-format", "json"]
+
+    def run() -> tuple[object, int]:
+        with counted() as traffic:
+            assert main(command) == 1
+        return json.loads(capsys.readouterr().out)["files"], traffic.bytes_read
+
+    first, read = run()
+    assert read > len(tan)
+    assert run() == (first, 0)
+    write_object(bucket / "fine.mlirbc", [tan], force=True)
+    (fine, *_), read = run()
+    assert len(tan) <= read < 2 * len(tan)
+    assert not fine["ok"]
+
+
 def test_manifests_of_a_store(bucket: Bucket, capfd: pytest.CaptureFixture[str]) -> None:
     files = {"a.mlirbc": vt.serialize(SAXPY, "1.9.0"), "sub/b": vt.serialize(SAXPY, "1.8.0")}
     for name, artifact in files.items():
