@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import math
+from array import array
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import accumulate
 from mmap import ACCESS_READ, mmap
 from tempfile import TemporaryFile
 from typing import Final, Literal
@@ -16,8 +18,10 @@ from vhlo_tools.bytecode import (
     Place,
     Printer,
     Region,
+    Rows,
     SourceLocations,
     attributes_of,
+    blocks_in,
     digest,
     same_bytes,
     shortest_form,
@@ -270,10 +274,15 @@ class RegionOp:
     reach: int  # number of values from outside that are in the scope of the regions
 
 
-def find_constants(file: File) -> tuple[list[FoundConstant], list[RegionOp]]:
-    """Return the constants, and the ops with regions, in the order of the text."""
+def find_constants(file: File, *, for_editing: bool = False) -> tuple[list[FoundConstant], list[RegionOp]]:
+    """Return the constants, and the ops with regions, in the order of the text.
+
+    ``for_editing``, the ops of the program become objects, which those that are returned are.
+    """
+    for block in blocks_in(file.ir) if for_editing else ():
+        assert block.operations is not None
     survey = _UseSurvey(file)
-    survey.region(Region([file.ir]), 0, [], (), None)
+    survey.region(Region([file.program]), 0, array("I"), (), None)
     return sorted(survey.found, key=lambda each: each.position), survey.holders
 
 
@@ -289,38 +298,43 @@ class _UseSurvey:
         )
 
     def region(
-        self,
-        region: Region,
-        number: int,
-        values: list[FoundConstant | None],
-        around: tuple[int, ...],
-        place: Place | None,
+        self, region: Region, number: int, uses: array[int], around: tuple[int, ...], place: Place | None
     ) -> None:
-        """Traverse a region; ``values`` are those in scope, each with the constant whose result it is, if any."""
-        start = len(values)
+        """Traverse a region; ``uses`` has the number of uses of each value in scope."""
+        start, known = len(uses), len(self.found)
+        columns: list[Rows] = []
+        values: list[int] = []
         for index, block in enumerate(region.blocks):
-            values += [None] * len(block.arguments)
-            for position, op in enumerate(block.operations):
-                if op.name in self.names:
-                    at = (*around, number, index, position)
-                    self.found.append(self.constant(Place(op, position, number, place), at))
-                    values.append(self.found[-1])
-                else:
-                    values += [None] * len(op.results)
-        for index, block in enumerate(region.blocks):
-            for position, op in enumerate(block.operations):
-                for operand in op.operands:
-                    constant = values[operand]
-                    if constant is not None:
-                        constant.uses += 1
-                if op.regions:
-                    at = (*around, number, index, position)
-                    inner: list[FoundConstant | None] = [] if op.isolated else values
-                    holder = Place(op, position, number, place)
-                    self.holders.append(RegionOp(holder, at, len(inner)))
-                    for inner_number, each in enumerate(op.regions):
-                        self.region(each, inner_number, inner, at, holder)
-        del values[start:]
+            # Asked for once: of a block whose ops have become objects, they are a copy.
+            rows = block.rows
+            columns.append(rows)
+            first = len(uses) + len(block.arguments)
+            uses.frombytes(bytes(uses.itemsize * (len(block.arguments) + rows.values)))
+            heads = {head for head in {*rows.heads} if rows.kinds.table[head].name in self.names}
+            if heads:
+                counts = rows.kinds.result_counts
+                at = array("I", accumulate(map(counts.__getitem__, rows.heads), initial=first))
+                for position in [position for position, head in enumerate(rows.heads) if head in heads]:
+                    op = rows.operation(position) if block.is_columnar else block.operations[position]
+                    self.found.append(
+                        self.constant(Place(op, position, number, place), (*around, number, index, position))
+                    )
+                    values.append(at[position])
+        constants = self.found[known:]
+        for index, (block, rows) in enumerate(zip(region.blocks, columns, strict=True)):
+            if self.found:
+                for operand in rows.operands:
+                    uses[operand] += 1
+            for position in [position for position, extra in rows.extras.items() if extra.regions]:
+                op = rows.operation(position) if block.is_columnar else block.operations[position]
+                at_holder, holder = (*around, number, index, position), Place(op, position, number, place)
+                inner = array("I") if op.isolated else uses
+                self.holders.append(RegionOp(holder, at_holder, len(inner)))
+                for inner_number, each in enumerate(op.regions):
+                    self.region(each, inner_number, inner, at_holder, holder)
+        for constant, value in zip(constants, values, strict=True):
+            constant.uses = uses[value]
+        del uses[start:]
 
     def constant(self, place: Place, position: tuple[int, ...]) -> FoundConstant:
         op = place.op

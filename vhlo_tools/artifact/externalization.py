@@ -291,7 +291,7 @@ def externalize(
 ) -> Externalized:
     """Convert the wanted constants of a function with at least ``min_size`` bytes to arguments of a copy."""
     file = artifact.copy_of_file()
-    constants, holders = find_constants(file)
+    constants, holders = find_constants(file, for_editing=True)
     entry = edit_signature(file, holders, function)
     large = [each for each in named_constants(file, artifact.name, constants) if each[2].bytes >= min_size]
     start = entry.holder.position

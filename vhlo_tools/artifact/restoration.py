@@ -33,7 +33,7 @@ def restore(artifact: Artifact, weights: TensorFile) -> Artifact:
     """Undo :func:`vhlo_tools.artifact.externalize`; the result has views into ``weights``."""
     record = Provenance.from_metadata(weights.metadata, weights.name)
     file = artifact.copy_of_file()
-    entry = edit_signature(file, find_constants(file)[1], record.function)
+    entry = edit_signature(file, find_constants(file, for_editing=True)[1], record.function)
     _check_arguments(file, entry, record, weights.name)
     if not record.moved:
         return artifact

@@ -254,26 +254,27 @@ class EntryTable:
 
     def encode_sizes(self) -> bytes:
         """Return the sizes of the entries, by dialect."""
-        sizes: list[bytes] = []
-        pending: list[int] = []
-        last = -1
+        sizes, group = bytearray(), bytearray()
+        last, number = -1, 0
         for dialect, run in self.groups():
-            if dialect != last and pending:
-                sizes += [varint(last), varint(len(pending)), varints(pending)]
-                pending = []
+            if dialect != last and number:
+                sizes += varint(last) + varint(number) + group
+                group, number = bytearray(), 0
             last = dialect
-            if self._is_original(run):
-                bounds = self._bounds[run.start : run.stop + 1]
-                custom = self._custom[run.start : run.stop]
-                pending += [
-                    (end - start) << 1 | flag for start, end, flag in zip(bounds, bounds[1:], custom, strict=False)
-                ]
+            number += len(run)
+            if not self._is_original(run):
+                entry = self._at(run.start)
+                group += varint((len(entry.data) + len(entry.rest)) << 1 | entry.custom) * len(run)
                 continue
-            entry = self._at(run.start)
-            pending += [(len(entry.data) + len(entry.rest)) << 1 | entry.custom] * len(run)
-        if pending:
-            sizes += [varint(last), varint(len(pending)), varints(pending)]
-        return b"".join(sizes)
+            for at in range(run.start, run.stop, _PIECE):
+                stop = min(at + _PIECE, run.stop)
+                bounds, custom = self._bounds[at : stop + 1], self._custom[at:stop]
+                group += varints(
+                    [(end - start) << 1 | flag for start, end, flag in zip(bounds, bounds[1:], custom, strict=False)]
+                )
+        if number:
+            sizes += varint(last) + varint(number) + group
+        return bytes(sizes)
 
     def encode(self) -> list[Chunk]:
         """Return the bytes of the entries, in pieces."""

@@ -508,12 +508,12 @@ class _Encoder:
             return
         out += flagged(len(extra.regions), extra.isolated)
         if extra.isolated and self.version >= SECTIONS_SINCE:
-            inner = bytearray()
-            for region in extra.regions:
-                self.region(region, inner)
             out.append(IR)
-            out += varint(len(inner))
-            out += inner
+            start = len(out)
+            for region in extra.regions:
+                self.region(region, out)
+            # A program stands in two such sections, and a copy of each would take as much memory again.
+            out[start:start] = varint(len(out) - start)
             return
         for region in extra.regions:
             self.region(region, out)

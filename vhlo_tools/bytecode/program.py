@@ -120,7 +120,7 @@ class Rows:
         """Start of each op's operands in :attr:`operands`, and the end of the last op's."""
         if self._starts is None:
             numbers = self.kinds.operand_counts
-            self._starts = array("I", accumulate([numbers[head] for head in self.heads], initial=0))
+            self._starts = array("I", accumulate(map(numbers.__getitem__, self.heads), initial=0))
         return self._starts
 
     def head(self, position: int) -> Head:
@@ -136,13 +136,13 @@ class Rows:
     def results(self) -> Iterator[int]:
         """Types of the results of all ops, in order."""
         types = self.kinds.results
-        return chain.from_iterable([types[head] for head in self.heads])
+        return chain.from_iterable(map(types.__getitem__, self.heads))
 
     @property
     def values(self) -> int:
         """Number of results of all ops."""
         numbers = self.kinds.result_counts
-        return sum([numbers[head] for head in self.heads])
+        return sum(map(numbers.__getitem__, self.heads))
 
     def operation(self, position: int) -> Operation:
         """Return an op as an object; changes of it do not count."""

@@ -7,6 +7,7 @@ MLIR's verifier compares what ``func.return`` returns, and a function of an arti
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
@@ -96,7 +97,7 @@ class _Values:
         self._rows = [block.rows for block in blocks]
         sizes = (len(block.arguments) + rows.values for block, rows in zip(blocks[:-1], self._rows, strict=False))
         self._starts = list(accumulate(sizes, initial=0))
-        self._results: dict[int, list[int]] = {}  # the number of results up to each op of a block, itself included
+        self._results: dict[int, array[int]] = {}  # the number of results up to each op of a block, itself included
 
     def type_of(self, value: int) -> int:
         number = bisect_right(self._starts, value) - 1
@@ -105,10 +106,11 @@ class _Values:
         if at < len(arguments):
             return arguments[at].type
         if number not in self._results:
-            self._results[number] = list(accumulate(map(rows.kinds.result_counts.__getitem__, rows.heads)))
-        ends = self._results[number]
-        op = bisect_right(ends, at - len(arguments))
-        return rows.kinds.results[rows.heads[op]][at - len(arguments) - ends[op]]
+            ends = accumulate(map(rows.kinds.result_counts.__getitem__, rows.heads))
+            self._results[number] = array("I", ends)
+        found = self._results[number]
+        op = bisect_right(found, at - len(arguments))
+        return rows.kinds.results[rows.heads[op]][at - len(arguments) - found[op]]
 
 
 def _listed(file: File, types: Sequence[int]) -> str:
