@@ -110,6 +110,11 @@ def common_prefix(one: array[int], other: array[int]) -> int:
     return same
 
 
+def common_suffix(one: array[int], other: array[int], most: int) -> int:
+    """Like :func:`common_prefix`, from the end, and ``most`` elements at most."""
+    return common_prefix(one[len(one) - most :][::-1], other[len(other) - most :][::-1])
+
+
 def paired(one: Sequence[int], other: Sequence[int]) -> Pairs:
     """Pair positions by their order if the lengths are equal, else by equality of elements."""
     if len(one) == len(other):
@@ -394,7 +399,7 @@ class FileNumbering:
             kinds, numbers = self._kinds.setdefault((id(rows.kinds), blind), (rows.kinds, {}))
             for head in [each for each in {*rows.heads} if each not in numbers]:
                 numbers[head] = self.op(kinds.table[head], _PLAIN, blind=blind)
-            found = array("I", [numbers[head] for head in rows.heads])
+            found = array("I", map(numbers.__getitem__, rows.heads))
             for position, extra in rows.extras.items():
                 found[position] = self.op(kinds.table[rows.heads[position]], extra, blind=blind)
             self._blocks[key] = found

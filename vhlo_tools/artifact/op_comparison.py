@@ -8,31 +8,35 @@ block arguments.
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from operator import ne
-from typing import Final
+from typing import Final, NamedTuple
 
 from vhlo_tools.artifact.differences import Describer, Difference, DifferenceKind
-from vhlo_tools.artifact.numbering import align, common_prefix, paired
-from vhlo_tools.bytecode import Block, Head, Operation, Region, program_name
+from vhlo_tools.artifact.numbering import align, common_prefix, common_suffix, paired
+from vhlo_tools.bytecode import Block, Head, Operation, Region, Rows, program_name
 from vhlo_tools.records import dataclass
 
 _CONSTANT: Final = "vhlo.constant_v1"
 # If the ops that two programs do not share are no more than this, each is reported, else all of them in one difference.
 _MOST_SINGLE: Final = 1000
+# Operands of so many ops are compared at once.
+_AT_ONCE: Final = 1 << 15
 
-#: The next positions in two blocks: a pair of ops, an op of one side, or two ranges with too few matches to align.
-_Step = tuple[int, int] | tuple[int, None] | tuple[None, int] | tuple[range, range]
+
+class _Run(NamedTuple):
+    """Ops that follow one another in two blocks, and are equal except for operands and locations."""
+
+    one: int  # the position of the first
+    other: int
+    number: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Alignment:
-    """The alignment of the ops of two blocks."""
-
-    same: int  # the number of ops with which both begin, equal with their operands
-    steps: list[_Step]  # behind these
+#: Positions in two blocks: of a pair of ops, of an op of one side, or of two ranges with too few matches to align.
+_Pairing = tuple[int, int] | tuple[int, None] | tuple[None, int] | tuple[range, range]
+_Step = _Run | _Pairing
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,7 @@ class _Starts:
 
 
 def _values() -> array[int]:
-    return array("Q")
+    return array("I")
 
 
 class OpComparison:
@@ -178,41 +182,49 @@ class OpComparison:
                 self.say(kind, f"{path} {j}", None, self.other.type(other[j]))
         return pairs
 
-    def _align(self, path: str, one: Block, other: Block, of_a: array[int], of_b: array[int]) -> _Alignment:
+    def _align(self, path: str, one: Block, other: Block, of_a: array[int], of_b: array[int]) -> list[_Step]:
         """Pair the ops of two blocks, and assign tokens to the values that they define."""
         types = [each.type for each in one.arguments], [each.type for each in other.arguments]
         # Those of a function are in its signature.
         pairs = self.types("op" if path != self._root else None, f"{path} argument", *types)
         for i, j in pairs if self._locations else ():
             self._location(f"{path} argument {i}", one.arguments[i].location, other.arguments[j].location)
-        start = 0
         keys_a, keys_b = self.one.numbering.block(one), self.other.numbering.block(other)
         rows_a, rows_b = one.rows, other.rows
+        start = common_prefix(keys_a, keys_b)
+        end = common_suffix(keys_a, keys_b, min(len(keys_a), len(keys_b)) - start)
         # While the values have equal numbers, operands help to find the first difference of the programs.
+        same = 0
         if len(of_a) == len(of_b) and len(pairs) == len(one.arguments):
             operands = common_prefix(rows_a.operands, rows_b.operands)
-            start = min(common_prefix(keys_a, keys_b), bisect_right(rows_a.starts, operands) - 1)
-        alignment = _Alignment(start, list(self._steps(one, other, start)))
-        partners = {j: i for i, j in alignment.steps if isinstance(i, int) and isinstance(j, int)}
+            same = min(start, bisect_right(rows_a.starts, operands) - 1)
+        equal = align(keys_a[start : len(keys_a) - end], keys_b[start : len(keys_b) - end])
+        if equal is None:
+            # Of what follows, each use of what has no partner would be said.
+            start, end, equal = same, 0, []
+        middle = list(self._steps(one, other, start, end, equal))
+        partners = {j: i for i, j in middle if isinstance(i, int) and isinstance(j, int)}
         starts_a = self._give(self.one, path, one, of_a, "")
         arguments = {j: starts_a.arguments + i for i, j in pairs}
         starts_b = self._give(self.other, path, other, _values(), "added ")
         of_b.extend([arguments.get(j, starts_b.arguments + j) for j in range(len(other.arguments))])
         of_b.extend(range(starts_a.ops[0], starts_a.ops[start]))
-        for j in range(start, len(rows_b)):
+        for j in range(start, len(rows_b) - end):
             partner = partners.get(j)
             own = starts_b.ops[j]
             shared = len(rows_a.head(partner).results) if partner is not None else 0
             first = starts_a.ops[partner] if partner is not None else 0
             of_b.extend([first + k if k < shared else own + k for k in range(starts_b.ops[j + 1] - own)])
-        return alignment
+        of_b.extend(range(starts_a.ops[len(rows_a) - end], starts_a.ops[-1]))
+        last = _Run(len(rows_a) - end, len(rows_b) - end, end)
+        return [_Run(0, 0, same), _Run(same, same, start - same), *middle, last]
 
     def _give(self, side: Describer, path: str, block: Block, values: array[int], mark: str) -> _Starts:
         """Assign tokens to the values of a block, and record their labels."""
         arguments, rows = self._token, block.rows
         counts = rows.kinds.result_counts
         first = arguments + len(block.arguments)
-        ops = array("Q", accumulate([counts[head] for head in rows.heads], initial=first))
+        ops = array("I", accumulate(map(counts.__getitem__, rows.heads), initial=first))
         values.extend(range(arguments, ops[-1]))
         # A gap of one, so that no two blocks have the same start.
         self._token = ops[-1] + 1
@@ -222,18 +234,20 @@ class OpComparison:
         self._starts.append(starts)
         return starts
 
-    def _steps(self, one: Block, other: Block, start: int) -> Iterator[_Step]:
-        keys_a, keys_b = self.one.numbering.block(one), self.other.numbering.block(other)
-        equal = align(keys_a[start:], keys_b[start:]) or []
+    def _steps(
+        self, one: Block, other: Block, start: int, end: int, equal: Sequence[tuple[int, int]]
+    ) -> Iterator[_Pairing]:
+        """Pair the ops between those with which both begin and end; ``equal`` are pairs of these, from there."""
+        stop_a, stop_b = len(one.rows) - end, len(other.rows) - end
         at_i = at_j = start
-        for i, j in [*((start + i, start + j) for i, j in equal), (len(keys_a), len(keys_b))]:
+        for i, j in [*((start + i, start + j) for i, j in equal), (stop_a, stop_b)]:
             if i > at_i or j > at_j:
                 yield from self._between(one, other, range(at_i, i), range(at_j, j))
-            if i < len(keys_a):
+            if i < stop_a:
                 yield i, j
             at_i, at_j = i + 1, j + 1
 
-    def _between(self, one: Block, other: Block, gone: range, come: range) -> Iterator[_Step]:
+    def _between(self, one: Block, other: Block, gone: range, come: range) -> Iterator[_Pairing]:
         """Pair ops by their names, in ranges without equal ops."""
         a, b = self.one.numbering, self.other.numbering
         heads_a, heads_b = list(map(one.rows.head, gone)), list(map(other.rows.head, come))
@@ -257,18 +271,15 @@ class OpComparison:
     # Reporting
 
     def _compare(
-        self, path: str, one: Block, other: Block, alignment: _Alignment, of_a: array[int], of_b: array[int]
+        self, path: str, one: Block, other: Block, steps: Sequence[_Step], of_a: array[int], of_b: array[int]
     ) -> None:
         keys_a, keys_b = self.one.numbering.block(one), self.other.numbering.block(other)
         rows_a, rows_b = one.rows, other.rows
-        same = alignment.same
-        used = rows_a.operands[: rows_a.starts[same]]
-        # Values with equal numbers may correspond to others, where blocks or regions before these differ.
-        is_same = not any(map(ne, map(of_a.__getitem__, used), map(of_b.__getitem__, used)))
-        holders = [k for k in rows_a.extras if k < same]
-        for k in holders if is_same and not self._locations else range(same):
-            self._op(path, k, rows_a.operation(k), rows_b.operation(k), of_a, of_b, alike=True)
-        for i, j in alignment.steps:
+        for step in steps:
+            if isinstance(step, _Run):
+                self._run(path, rows_a, rows_b, step, of_a, of_b)
+                continue
+            i, j = step
             if isinstance(i, range) and isinstance(j, range):
                 texts = self.one.ops(map(rows_a.head, i)), self.other.ops(map(rows_b.head, j))
                 self.say("op", f"{path}/{i.start} and following", *texts)
@@ -281,6 +292,19 @@ class OpComparison:
             elif isinstance(j, int):
                 op = rows_b.operation(j)
                 self.say("op", self._path(self.other, path, j, op), None, self.other.op(op))
+
+    def _run(self, path: str, one: Rows, other: Rows, run: _Run, of_a: array[int], of_b: array[int]) -> None:
+        """Values with equal numbers may correspond to others, where blocks or regions before these differ."""
+        holders = list(one.extras)
+        for first in range(0, run.number, _AT_ONCE):
+            number = min(run.number - first, _AT_ONCE)
+            i, j = run.one + first, run.other + first
+            used_a = one.operands[one.starts[i] : one.starts[i + number]]
+            used_b = other.operands[other.starts[j] : other.starts[j + number]]
+            is_same = not any(map(ne, map(of_a.__getitem__, used_a), map(of_b.__getitem__, used_b)))
+            held = holders[bisect_left(holders, i) : bisect_left(holders, i + number)]
+            for k in [k - i for k in held] if is_same and not self._locations else range(number):
+                self._op(path, i + k, one.operation(i + k), other.operation(j + k), of_a, of_b, alike=True)
 
     def _op(
         self, path: str, index: int, a: Operation, b: Operation, of_a: array[int], of_b: array[int], *, alike: bool
