@@ -27,7 +27,7 @@ from revisions import package_at
 from rich.console import Console
 from rich.table import Table
 from support.processes import Run
-from turns import Process, median, ratio, take_turns
+from turns import Process, median, ratio, ratios, take_turns
 
 _OPS, _MANY = 100_000, 1_000_000
 #: What follows the name of what is measured with the package of the other revision.
@@ -69,6 +69,8 @@ def _of_processes(group: str, runs: Mapping[str, Sequence[Run]]) -> list[Outcome
     """Return the ratios that are aims of a group."""
     outcomes = []
     for aim in _of_group(group):
+        if aim.unit not in _COMPARED:
+            continue
         compared, ours, before = runs[_COMPARED[aim.unit]], runs[aim.subject], runs.get(aim.subject + _BEFORE)
         outcomes.append(
             Outcome(
@@ -77,27 +79,27 @@ def _of_processes(group: str, runs: Mapping[str, Sequence[Run]]) -> list[Outcome
                 ratio(ours, compared, "cpu"),
                 ratio(before, compared, "seconds") if before else None,
                 median(compared, "seconds"),
+                *_spread(ratios(ours, compared, "seconds")),
             )
         )
     return outcomes
 
 
 def _of_many(runs: Mapping[str, Sequence[Run]]) -> list[Outcome]:
-    """Return seconds and megabytes."""
-    outcomes = []
-    for aim in _of_group("a million ops"):
-        what, scale = ("seconds", 1) if aim.unit == "s" else ("peak", MEGABYTE)
-        before = runs.get(aim.subject + _BEFORE)
-        outcomes.append(
-            Outcome(
+    """Return ratios and megabytes."""
+    group = "a million ops"
+    found = {each.aim: each for each in _of_processes(group, runs)}
+    for aim in _of_group(group):
+        if aim.unit == "MB":
+            before = runs.get(aim.subject + _BEFORE)
+            found[aim.name] = Outcome(
                 aim.name,
-                median(runs[aim.subject], what) / scale,
-                median(runs[aim.subject], "cpu") if aim.unit == "s" else None,
-                median(before, what) / scale if before else None,
-                median(runs[_LIBRARY], what) / scale,
+                median(runs[aim.subject], "peak") / MEGABYTE,
+                None,
+                median(before, "peak") / MEGABYTE if before else None,
+                median(runs[_LIBRARY], "peak") / MEGABYTE,
             )
-        )
-    return outcomes
+    return list(found.values())
 
 
 def _measure(ops: int, turns: int, packages: Mapping[str, Path | None]) -> dict[str, list[Run]]:
@@ -126,13 +128,17 @@ def _of_calls(turns: int, packages: Mapping[str, Path | None]) -> list[Outcome]:
     for aim in _of_group("calls"):
         _say(aim.name)
         found = {after: _call(aim.subject, turns, package) for after, package in packages.items()}
-        ratios = {
-            after: statistics.median(a / b for a, b in zip(each["ours"], each["raw"], strict=True))
-            for after, each in found.items()
+        by_turn = {
+            after: [a / b for a, b in zip(each["ours"], each["raw"], strict=True)] for after, each in found.items()
         }
+        middle = {after: statistics.median(each) for after, each in by_turn.items()}
         raw = statistics.median(found[""]["raw"])
-        outcomes.append(Outcome(aim.name, ratios[""], None, ratios.get(_BEFORE), raw))
+        outcomes.append(Outcome(aim.name, middle[""], None, middle.get(_BEFORE), raw, *_spread(by_turn[""])))
     return outcomes
+
+
+def _spread(found: Sequence[float]) -> tuple[float | None, float | None]:
+    return (min(found), max(found)) if len(found) > 1 else (None, None)
 
 
 def _call(case: str, turns: int, package: Path | None) -> dict[str, list[float]]:

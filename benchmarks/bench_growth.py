@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 import performance_page
-from growth_commands import COMMANDS, LARGEST_FOR_LIBRARY, NEW, OPS, OPS_OF_SHAPES, SIZES, Command, turns_of
+from growth_commands import COMMANDS, LARGEST_FOR_LIBRARY, MANY_OPS, NEW, OPS, OPS_OF_SHAPES, SIZES, Command, turns_of
 from measurements import LINEAR, MEGABYTE, Point, describe_machine, exponent, record
 from rich.console import Console
 from rich.table import Table
@@ -129,7 +129,7 @@ def subjects(folder: Path, *, quick: bool) -> Iterator[Subject]:
         quick: Whether to leave out what takes minutes.
     """
     sizes = [
-        *(("ops", size) for size in (OPS[:-1] if quick else OPS)),
+        *(("ops", size) for size in OPS if not quick or size < MANY_OPS),
         *(("constants", size) for size in SIZES if not quick or size <= LARGEST_FOR_LIBRARY),
         *((name, size // 4 if quick and size > OPS[0] else size) for name in SHAPES for size in OPS_OF_SHAPES),
     ]

@@ -52,6 +52,8 @@ class Outcome:
     #: the same with the package of another revision, by turns in the same run; ``None`` without one
     before: float | None
     raw: float | None  # seconds of what ours is compared with, in the same run; ``None`` if nothing is
+    low: float | None = None  # the least of the turns, and the most; ``None`` where there is one turn
+    high: float | None = None
 
 
 def exponent(points: Sequence[Point], what: Literal["cpu", "peak"]) -> float | None:

@@ -41,7 +41,7 @@ _DRAWN: Final[dict[Family, dict[str, tuple[str, ...]]]] = {
 }
 _COMPARED: Final = ("library", "cp")
 #: The numbers of ops that the table shows; the pictures show all.
-_SHOWN: Final = (OPS[4], OPS[5])
+_SHOWN: Final = OPS[4:]
 _VALUES: Final[dict[str, tuple[str, Callable[[Point], float]]]] = {
     "time": ("seconds", lambda point: point.seconds),
     "memory": ("MB at the peak", lambda point: point.peak / MEGABYTE),
@@ -153,8 +153,8 @@ def _aims(measured: Measured) -> str:
         titles.append(python)
     rows = []
     for aim in AIMS:
-        # What a million ops take stands in the table of ops.
-        if aim.group == "a million ops" or aim.most is None or not any(aim.name in each for each in found.values()):
+        # The memory of a million ops stands in the table of ops.
+        if aim.unit == "MB" or aim.most is None or not any(aim.name in each for each in found.values()):
             continue
         row = [aim.name, aim.unit, f"{aim.most:g}"]
         for each in found.values():
@@ -167,7 +167,10 @@ def _cell(outcome: Outcome | None, most: float) -> str:
     if outcome is None:
         return "-"
     figure = _figure(outcome.measured)
-    return f"**{figure}**" if outcome.measured > most else figure
+    marked = f"**{figure}**" if outcome.measured > most else figure
+    if outcome.low is None or outcome.high is None:
+        return marked
+    return f"{marked} ({_figure(outcome.low)} to {_figure(outcome.high)})"
 
 
 def _figure(value: float) -> str:

@@ -63,7 +63,11 @@ def median(runs: Sequence[Run], what: str) -> float:
     return float(statistics.median(getattr(each, what) for each in runs))
 
 
+def ratios(ours: Sequence[Run], theirs: Sequence[Run], what: str) -> list[float]:
+    """Return the ratios turn by turn."""
+    return [getattr(a, what) / getattr(b, what) for a, b in zip(ours, theirs, strict=True)]
+
+
 def ratio(ours: Sequence[Run], theirs: Sequence[Run], what: str) -> float:
     """Return the median of the ratios turn by turn."""
-    ratios = (getattr(a, what) / getattr(b, what) for a, b in zip(ours, theirs, strict=True))
-    return float(statistics.median(ratios))
+    return float(statistics.median(ratios(ours, theirs, what)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from vhlo_tools.api.conversion import ArtifactSource, resolve_target, retarget
 from vhlo_tools.api.frontends import as_artifact, as_container, as_program
-from vhlo_tools.artifact import Artifact, ManifestChoice, container_findings, manifest_finding, require_manifest
+from vhlo_tools.artifact import Artifact, ManifestChoice, manifest_finding, require_manifest
 from vhlo_tools.compat import AllowRelaxed, Expand, Target, expansion_policy
 from vhlo_tools.errors import DowngradeError, UnsupportedFeatureError, VhloToolsError
 from vhlo_tools.files import digest_of, identify, is_path, place, read_bytes
@@ -181,7 +181,12 @@ class Checked:
                 self.artifact, reader.version, provider=self.provider, trusted=self.trusted
             )
         found += self._nesting(reader.consumers)
-        return [*found, *(container_findings(self.container, reader.consumers) if self.container else ())]
+        if self.container is None:
+            return found
+        # Imported here because few artifacts are in one.
+        from vhlo_tools.artifact import container_findings
+
+        return [*found, *container_findings(self.container, reader.consumers)]
 
 
 def prepare_check(
