@@ -87,7 +87,7 @@ def main() -> None:
     )
     parser.add_argument("--against", metavar="REVISION", help="measure the package of a revision of git too, in `aims`")
     parser.add_argument(
-        "--record", action="store_true", help="write docs/performance.md and its pictures, of `aims` and `growth`"
+        "--record", action="store_true", help="write docs/performance.md and its pictures, of `aims`, `growth`, `start`"
     )
     parser.add_argument(
         "--python", action="append", metavar="PYTHON", help="an interpreter to measure with; may be repeated"
@@ -112,7 +112,7 @@ def main() -> None:
         bench_frameworks.run(arguments.pairs)
         return
     if arguments.suite == "start":
-        bench_start.run(arguments.pairs)
+        bench_start.run(arguments.pairs, keep=arguments.record)
         return
     if arguments.suite == "reference":
         bench_reference.run(arguments.pairs)

@@ -13,9 +13,12 @@ from contextlib import chdir
 from pathlib import Path
 from typing import Final
 
+import performance_page
+from measurements import describe_machine, record
 from pairs import MEGABYTE
 from rich.console import Console
 from rich.table import Table
+from start_parts import WHY, Part, parts_of
 from support.processes import Run
 from turns import RAW, VHLO, Process, median, ratio, take_turns
 
@@ -63,11 +66,12 @@ def measure_start(turns: int, packages: Mapping[str, Path | None]) -> dict[str, 
         return take_turns(processes, turns)
 
 
-def run(turns: int) -> None:
-    """Measure, and print a table.
+def run(turns: int, *, keep: bool = False) -> None:
+    """Measure, and print tables.
 
     Args:
         turns: How often each command is run, by turns with the others.
+        keep: Whether to keep what the starts consist of, and to write the page on performance anew.
     """
     runs = measure_start(turns, {"": None})
     table = Table(box=None, pad_edge=False)
@@ -87,3 +91,20 @@ def run(turns: int) -> None:
     console = Console()
     console.print(table)
     console.print(f"\nMedians of {turns} turns; the ratios are medians of the ratios turn by turn.")
+    machine, parts = describe_machine(), measure_parts(turns)
+    table = Table(box=None, pad_edge=False)
+    for column in ("command", "part", "modules", "ms", "why"):
+        table.add_column(column, justify="right" if column in ("modules", "ms") else "left")
+    for each in parts:
+        table.add_row(each.command, each.part, str(each.modules), f"{each.milliseconds:.1f}", WHY.get(each.part, ""))
+    console.print(table)
+    if keep:
+        record("start", machine, parts, turns=turns)
+        performance_page.write()
+
+
+def measure_parts(turns: int) -> list[Part]:
+    """Return what the start of each command consists of."""
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        vt.serialize(_PROGRAM, "1.9.0").save(_FROM)
+        return [part for name, command in _COMMANDS.items() for part in parts_of(name, command, turns)]

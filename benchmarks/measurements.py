@@ -1,6 +1,6 @@
 """What the page on performance is made of: points of growth and measured aims, kept in `performance_measured.json`.
 
-The file has an entry for each Python; `bench.py growth --record` and `bench.py aims --record` replace their part of it.
+The file has an entry for each Python; `bench.py growth --record`, `aims` and `start` replace their part of it.
 """
 
 from __future__ import annotations
@@ -113,14 +113,14 @@ def load() -> dict[str, Any]:
 
 
 def record(
-    part: Literal["growth", "aims"], machine: dict[str, Any], entries: Sequence[Point | Outcome], **more: Any
+    part: Literal["growth", "aims", "start"], machine: dict[str, Any], entries: Sequence[Any], **more: Any
 ) -> None:
     """Keep what this Python measured, in place of what it had measured of the same part.
 
     Args:
         part: What was measured.
         machine: What `describe_machine` said when the measurement began.
-        entries: What was measured.
+        entries: What was measured, dataclasses of one class.
         more: What else is to be known of the run.
     """
     kept = load()

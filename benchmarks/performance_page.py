@@ -1,7 +1,7 @@
 """The tables and pictures of docs/performance.md, made from what was measured: `performance_page.py [--write]`.
 
-`bench.py growth --record` and `bench.py aims --record` measure, keep it in `benchmarks/performance_measured.json`, and
-call this.
+`bench.py growth --record`, `aims` and `start` measure, keep it in `benchmarks/performance_measured.json`, and call
+this.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from growth_picture import Line, Panel, draw
 from measurements import LINEAR, MEGABYTE, Outcome, Point, exponent, load
 from page_tables import rows_of, with_tables
 from shapes import SHAPES
+from start_parts import WHY, Part
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "performance.md"
 
@@ -128,13 +129,13 @@ def _of_command(points: Sequence[Point], name: str) -> dict[int, Point]:
 def _machines(measured: Measured) -> str:
     rows = []
     for parts in measured.values():
-        for part in ("growth", "aims"):
+        for part in ("growth", "aims", "start"):
             if part not in parts:
                 continue
             said = parts[part]["machine"]
             rows.append(
                 [
-                    f"{part}, quick" if parts[part]["quick"] else part,
+                    f"{part}, quick" if parts[part].get("quick") else part,
                     f"{said['python']}{', compiled' if said['compiled'] else ''}",
                     said["library"],
                     f"{said['cores']} cores, {said['machine']}, {said['memory'] / (1 << 30):.0f} GB",
@@ -223,9 +224,25 @@ def _steeper_of(python: str, points: Sequence[Point]) -> Iterator[list[str]]:
                 yield [python, family, command.name, *_powers(ran), *library]
 
 
+def _starts(measured: Measured) -> str:
+    """Return what the starts of commands consist of, of the first Python that measured them."""
+    found: Measured = next(
+        (parts["start"] for parts in measured.values() if "start" in parts), {"titles": [], "rows": []}
+    )
+    parts = [Part(**dict(zip(found["titles"], row, strict=True))) for row in found["rows"]]
+    commands = list(dict.fromkeys(each.command for each in parts))
+    cells = {(each.part, each.command): f"{each.milliseconds:.1f} ({each.modules})" for each in parts}
+    rows = [
+        [part, WHY.get(part, ""), *(cells.get((part, command), "-") for command in commands)]
+        for part in dict.fromkeys(each.part for each in parts)
+    ]
+    return rows_of(["part", "why", *commands], rows)
+
+
 TABLES: Final[dict[str, Callable[[Measured], str]]] = {
     "machines": _machines,
     "aims": _aims,
+    "starts": _starts,
     "ops": _ops,
     "shapes": _shapes,
     "steeper": _steeper,
