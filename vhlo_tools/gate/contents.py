@@ -61,7 +61,7 @@ def read_ahead(
 ) -> Iterator[Content]:
     """Yield contents in order; ``read`` returns what is not a file, such as standard input, in this thread.
 
-    Objects whose version ``is_known`` are not read. Files are: to hash one costs no more than to trust its times.
+    Objects whose version ``is_known`` are not read. Files are: their content says more than their times.
     """
     waiting: deque[Future[list[Content]]] = deque()
     with ThreadPoolExecutor(min(_THREADS, 2 * (os.cpu_count() or 1))) as threads:
