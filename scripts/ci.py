@@ -323,7 +323,8 @@ def main() -> int:
     if options.only:
         steps = _with_needs(_BY_NAME[name] for name in options.only)
     elif options.full:
-        before = {} if options.anew else passed_before()
+        # The jobs of a forge are all of them.
+        before = {} if options.anew or options.list else passed_before()
         steps = _with_needs(step for step in STEPS if step.name not in before)
     else:
         # The jobs of a forge run beside each other, so that none is left.
