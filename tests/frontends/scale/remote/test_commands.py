@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -197,7 +198,7 @@ def test_objects_that_are_known_are_not_read_again(
     vt.serialize(large, "1.9.0").save(str(bucket / "large.mlirbc"))
     command = ["check", str(bucket.url), "--target", "1.0.0", "--cache-dir", str(tmp_path), "--output-format", "json"]
 
-    def run() -> tuple[object, int]:
+    def run() -> tuple[list[Any], int]:
         with counted() as traffic:
             assert main(command) == 1
         return json.loads(capsys.readouterr().out)["files"], traffic.bytes_read
