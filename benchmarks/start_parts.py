@@ -34,8 +34,8 @@ WHY: Final[Mapping[str, str]] = {
     "aliasing": "aliases and donors",
     "gate": "settings, levels, the report",
     "api": "the function of Python behind the command",
-    "leaves": "errors, versions, text",
-    "runs": "compiling methods of classes on first use, reading tables and the file, printing, the end",
+    "leaves": "errors, versions, text; the doors of rooms",
+    "runs": "start and end of the interpreter; methods that are compiled on first use, tables and the file, printing",
 }
 
 
