@@ -6,11 +6,13 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from support.corpus import ROOT
 
 import vhlo_tools as vt
+from vhlo_tools.cli.main import main
 
 #: What a command has beside the interpreter and its modules, in bytes: less than the objects of the program take.
 LIMIT = 32 << 20
@@ -39,3 +41,18 @@ def test_too_little_memory_is_an_error(program: Path) -> None:
             done
         )
         assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("said", ["error return without exception set", "can't start new thread"])
+def test_errors_by_which_python_says_that_it_has_no_memory(
+    said: str, program: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object, **__: object) -> NoReturn:
+        raise SystemError(said) if "exception" in said else RuntimeError(said)
+
+    monkeypatch.setattr("vhlo_tools.cli.options.read_input", fail)
+    assert main(["inspect", str(program)]) == 2
+    assert "not enough memory" in capsys.readouterr().err
+    monkeypatch.setattr("vhlo_tools.cli.options.read_input", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        main(["inspect", str(program)])

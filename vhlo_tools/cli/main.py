@@ -136,6 +136,10 @@ def cli() -> None:
     """StableHLO programs as versioned portable artifacts."""
 
 
+#: What Python says where a thread has no memory for its stack, and where it has lost the error of what has none.
+_LACKING_MEMORY = ("can't start new thread", "without exception set", "without setting an exception")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Return the exit code: 0 success, 1 negative result, 2 bad usage or unreadable input, 130 after Ctrl-C.
 
@@ -170,9 +174,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(
             f"{missing} is not installed, and this needs it: `pip install .` in a clone of vhlo_tools installs it", 2
         )
-    except (MemoryError, RuntimeError) as error:
-        # A thread has no memory for its stack.
-        if not isinstance(error, MemoryError) and str(error) != "can't start new thread":
+    except (MemoryError, RuntimeError, SystemError) as error:
+        if not isinstance(error, MemoryError) and not str(error).endswith(_LACKING_MEMORY):
             raise
         exhausted = True
     except OSError as error:
