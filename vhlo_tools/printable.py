@@ -89,8 +89,7 @@ def json_document(
     if last is not None:
         yield last
     rest = [f'"{key}": {json_text(value)}' for key, value in after().items()]
-    yield "]," if rest else "]"
-    yield ",\n".join(rest)
+    yield ",\n".join(["]", *rest])
     yield "}"
 
 

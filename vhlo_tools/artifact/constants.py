@@ -280,7 +280,7 @@ def find_constants(file: File, *, for_editing: bool = False) -> tuple[list[Found
     ``for_editing``, the ops of the program become objects, which those that are returned are.
     """
     for block in blocks_in(file.ir) if for_editing else ():
-        assert block.operations is not None
+        block.operations = block.operations
     survey = _UseSurvey(file)
     survey.region(Region([file.program]), 0, array("I"), (), None)
     return sorted(survey.found, key=lambda each: each.position), survey.holders
