@@ -69,6 +69,9 @@ ASKED: dict[str, Callable[[Any], Any]] = {
     "names": lambda made: (made.__name__, made.__module__, made.__doc__, made(3).length()),
     "missing argument": lambda made: made(),
     "unknown argument": lambda made: made(1, z=2),
+    "unknown and missing": lambda made: made(z=2),
+    "too many arguments": lambda made: made(1, 2.0, (), {}, "", 6),
+    "an argument twice": lambda made: made(1, x=2),
     "signature": lambda made: [(each.name, each.kind) for each in inspect.signature(made).parameters.values()],
     "annotations": lambda made: list(made.__init__.__annotations__),
     "is": lambda made: (dataclasses.is_dataclass(made), dataclasses.is_dataclass(made(1))),
@@ -85,8 +88,12 @@ ASKED: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.parametrize("instances", [0, 5, 10])
 @pytest.mark.parametrize("asked", ASKED)
-def test_they_are_as_the_standard_library_makes_them(both: tuple[Any, Any], asked: str) -> None:
+def test_they_are_as_the_standard_library_makes_them(both: tuple[Any, Any], asked: str, instances: int) -> None:
+    # The first instances are made without what is compiled for those that follow.
+    for made in both:
+        assert len([made(each) for each in range(instances)]) == instances
     standard, ours = (outcome(lambda made=made: ASKED[asked](made)) for made in both)  # type: ignore[misc]
     assert ours == standard
 
@@ -181,12 +188,11 @@ def test_a_dataclass_of_the_standard_library_is_no_base() -> None:
 
 
 def test_a_field_that_is_no_parameter_is_refused() -> None:
-    @records.dataclass(slots=True)
-    class Made:
-        size: int = field(init=False)
-
     with pytest.raises(TypeError, match=r"Made\.size: expected a field that is a parameter"):
-        Made()
+
+        @records.dataclass(slots=True)
+        class Made:
+            size: int = field(init=False)
 
 
 def test_methods_are_made_when_they_are_first_used() -> None:
@@ -197,5 +203,18 @@ def test_methods_are_made_when_they_are_first_used() -> None:
     assert not inspect.isfunction(vars(Made)["__init__"])
     assert not isinstance(vars(Made)["__dataclass_fields__"], dict)
     assert dataclasses.asdict(Made(1)) == {"size": 1}
+    assert not inspect.isfunction(vars(Made)["__init__"])
+    assert [Made(each).size for each in range(10)] == list(range(10))
     assert inspect.isfunction(vars(Made)["__init__"])
     assert isinstance(vars(Made)["__dataclass_fields__"], dict)
+
+
+def test_fields_may_have_the_names_of_our_own_parameters() -> None:
+    @records.dataclass(frozen=True, slots=True)
+    class Made:
+        instance: int
+        given: int = 2
+
+    assert [repr(Made(instance=1, given=each)).rpartition(".")[2] for each in range(9)] == [
+        f"Made(instance=1, given={each})" for each in range(9)
+    ]

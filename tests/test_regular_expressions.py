@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 import vhlo_tools
+from vhlo_tools import lazy
 
+LazyPattern: Any = lazy.pattern
 parser: Any = import_module("re._parser")
 PACKAGE = Path(vhlo_tools.__file__).parent
 #: Long enough for a square to show beside the noise of a machine that is shared.
@@ -26,17 +28,20 @@ def patterns() -> Iterator[tuple[str, re.Pattern[Any], str]]:
     """Yield each pattern that a module keeps, by name, and a method that it is used by."""
     for path in sorted(PACKAGE.rglob("*.py")):
         source = path.read_text()
-        if "re.compile(" not in source or "inside" in path.parts:
+        if not re.search(r"re\.compile\(| = pattern\(", source) or "inside" in path.parts:
             continue
         module = import_module(".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts))
         holders = [module, *(each for each in vars(module).values() if isinstance(each, type))]
         for holder in holders:
             for name, value in vars(holder).items():
-                if isinstance(value, re.Pattern) and re.search(rf"^\s*{name}\b.* = ", source, re.MULTILINE):
+                if isinstance(value, re.Pattern | LazyPattern) and re.search(
+                    rf"^\s*{name}\b.* = ", source, re.MULTILINE
+                ):
+                    kept = re.compile(value.pattern, value.flags)
                     used = re.findall(rf"\b{name}\.({'|'.join(SEARCHES)})\b", source)
                     # The scanner, which gets patterns, matches where it stands.
                     other = ["match"] if re.search(rf"\.(take|match)\({name}\b", source) else ["search"]
-                    yield from ((f"{module.__name__}.{name}", value, method) for method in sorted({*(used or other)}))
+                    yield from ((f"{module.__name__}.{name}", kept, method) for method in sorted({*(used or other)}))
 
 
 def characters(tree: Any) -> Iterator[str]:

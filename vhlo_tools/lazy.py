@@ -1,16 +1,33 @@
-"""Lazy imports of the names that a package exports.
+"""What is made when it is first used: names that a package exports, and regular expressions.
 
-Every room uses it in its ``__init__``, so that importing one name does not load the whole room: ``vhlo inspect`` does
-not import the modules that compare programs.
+Every room has its names by it in its ``__init__``, so that importing one does not load the whole room: ``vhlo inspect``
+does not import the modules that compare programs.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vhlo_tools.exports import EXPORTS
+
+if TYPE_CHECKING:
+    from re import compile as pattern
+else:
+
+    class pattern:  # noqa: N801
+        """``re.compile``, called on first use: it takes as long as the import of a module, and many are not used."""
+
+        def __init__(self, text: Any, flags: int = 0) -> None:
+            self._given = (text, flags)
+
+        def __getattr__(self, name: str) -> Any:
+            # Found here only once: then the object has it.
+            found = getattr(re.compile(*self._given), name)
+            setattr(self, name, found)
+            return found
 
 
 def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

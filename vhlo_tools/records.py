@@ -1,9 +1,9 @@
 """Dataclasses that cost little to make: those of the standard library, with methods that are made on first use.
 
 The standard library writes and compiles the source of six methods when a class is made. That takes half a millisecond,
-and a short command imports a hundred classes, of which it uses a third. Here ``__init__`` is compiled when a class is
-first instantiated, and no other method has a source of its own. What the functions of :mod:`dataclasses` need
-(``fields``, ``replace``, ``asdict``) is made when they are first called.
+and a short command imports a hundred classes, of which it uses a third, most of them once or twice. Here ``__init__``
+is compiled for the eighth instance of a class, and no other method has a source of its own. What the functions of
+:mod:`dataclasses` need (``fields``, ``replace``, ``asdict``) is made when they are first called.
 """
 
 from __future__ import annotations
@@ -56,6 +56,37 @@ class _OnUse:
         return bind(instance, owner) if bind else made
 
 
+class _Initializer(_OnUse):
+    """``__init__``, which is made when it is looked up otherwise than for a first instance."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self, make: Callable[[type], Any]) -> None:
+        super().__init__(make)
+        self._left = 7  # instances
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        if instance is None or not self._left:
+            return super().__get__(instance, owner)
+        self._left -= 1
+        return partial(self._fill, instance)
+
+    def _fill(self, instance: Any, /, *given: Any, **named: Any) -> None:
+        plans: dict[str, _Plan] = vars(self._owner)["__plans__"]
+        values = dict(zip(plans, given, strict=False)) | named
+        for name, plan in plans.items():
+            if name not in values and (default := plan.default()) is not _NOTHING:
+                values[name] = default
+        if len(given) > len(plans) or named.keys() & list(plans)[: len(given)] or values.keys() != plans.keys():
+            # Which says what is wrong.
+            super().__get__(instance)(*given, **named)
+            return
+        for name, value in values.items():
+            object.__setattr__(instance, name, value)
+        if hasattr(instance, "__post_init__"):
+            instance.__post_init__()
+
+
 class _Plan:
     """One field of a class; ``given`` is its default or ``dataclasses.Field``, or ``_NOTHING``."""
 
@@ -67,6 +98,16 @@ class _Plan:
     def says(self, option: str) -> Any:
         """Return an option of ``dataclasses.field``."""
         return getattr(self.given, option) if _is_field(self.given) else _USUAL[option]
+
+    def default(self) -> Any:
+        """Return what an instance has that is not given it; ``_NOTHING`` if it must be."""
+        if not _is_field(self.given):
+            return self.given
+        from dataclasses import MISSING
+
+        if self.given.default_factory is not MISSING:
+            return self.given.default_factory()
+        return _NOTHING if self.given.default is MISSING else self.given.default
 
     @property
     def hashed(self) -> bool:
@@ -95,7 +136,9 @@ def _made(cls: Any, *, frozen: bool, slots: bool, eq: bool, order: bool) -> Any:
     inherited = frozenset(plans)
     for name, kind in namespace.get("__annotations__", {}).items():
         if not str(kind).startswith("ClassVar"):
-            plans[name] = _Plan(name, kind, namespace.pop(name, _NOTHING))
+            plans[name] = plan = _Plan(name, kind, namespace.pop(name, _NOTHING))
+            if not plan.says("init") or plan.says("kw_only") is True:
+                raise TypeError(f"{cls.__qualname__}.{name}: expected a field that is a parameter, by position as well")
     for name in ("__dict__", "__weakref__"):
         namespace.pop(name, None)
     if "__eq__" in namespace and namespace.get("__hash__", _NOTHING) is None:
@@ -111,7 +154,7 @@ def _made(cls: Any, *, frozen: bool, slots: bool, eq: bool, order: bool) -> Any:
 def _methods(plans: Iterable[_Plan], *, frozen: bool, eq: bool, order: bool) -> dict[str, Any]:
     compared = [plan.name for plan in plans if plan.says("compare")]
     made: dict[str, Any] = {
-        "__init__": _OnUse(lambda cls: _initializer(cls, frozen=frozen)),
+        "__init__": _Initializer(lambda cls: _initializer(cls, frozen=frozen)),
         "__repr__": _representation([plan.name for plan in plans if plan.says("repr")]),
         "__match_args__": tuple(plan.name for plan in plans),
         "__dataclass_fields__": _OnUse(lambda cls: vars(_described(cls))["__dataclass_fields__"]),
@@ -135,8 +178,6 @@ def _initializer(cls: Any, *, frozen: bool) -> Callable[..., None]:
     scope: dict[str, Any] = {"_NOTHING": _NOTHING, "__name__": cls.__module__}
     parameters, lines = ["self"], []
     for name, plan in plans.items():
-        if not plan.says("init") or plan.says("kw_only") is True:
-            raise TypeError(f"{cls.__qualname__}.{name}: expected a field that is a parameter, by position as well")
         default, factory, value = plan.given, None, name
         if _is_field(default):
             from dataclasses import MISSING

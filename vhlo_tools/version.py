@@ -7,7 +7,7 @@ consumer later fails on: leading zeros (``1.00.0``) and numbers so long that par
 from __future__ import annotations
 
 import re
-from functools import total_ordering
+from functools import lru_cache, total_ordering
 from typing import Final
 
 # Nine digits suffice for any future version and fit the 64-bit integers of the C++ side.
@@ -52,14 +52,12 @@ class Version:
     _numbers: tuple[int, int, int]
 
     def __init__(self, text: str) -> None:
-        match = _VERSION.fullmatch(text) if isinstance(text, str) else None
-        if match is None:
+        found = _parsed(text) if isinstance(text, str) else None
+        if found is None:
             raise InvalidVersionError(
                 f"{_shown(text)} is not a StableHLO version: expected three numbers without leading zeros, as in 1.9.0"
             )
-        major, minor, patch = (int(number) for number in match.groups())
-        self._numbers = (major, minor, patch)
-        self._text = match[0]
+        self._text, self._numbers = found
 
     @property
     def major(self) -> int:
@@ -103,6 +101,12 @@ class Version:
         # What `total_ordering` makes of __lt__ takes three times as long, and each file is compared very often.
         found = Version(other) if isinstance(other, str) else other
         return self._numbers > found._numbers if isinstance(found, Version) else NotImplemented
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str) -> tuple[str, tuple[int, int, int]] | None:
+    match = _VERSION.fullmatch(text)
+    return None if match is None else (match[0], (int(match[1]), int(match[2]), int(match[3])))
 
 
 def _shown(text: object) -> str:

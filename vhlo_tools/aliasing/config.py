@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, get_args
 
 from vhlo_tools.aliasing.shapes import Array, ShapeIndex, format_index, leaves, subshape
 from vhlo_tools.errors import AliasError
+from vhlo_tools.lazy import pattern
 from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
@@ -64,8 +65,8 @@ class Donor:
 # Numbers of 64 bits: Python refuses to convert very long ones.
 _NUMBER: Final = r"\d{1,19}"
 _INDEX: Final = rf"\{{\s*(?:{_NUMBER}\s*(?:,\s*{_NUMBER}\s*)*)?\}}"
-_DONOR: Final = re.compile(rf"\(\s*({_NUMBER})\s*,\s*({_INDEX})\s*\)")
-_ALIAS: Final = re.compile(
+_DONOR: Final = pattern(rf"\(\s*({_NUMBER})\s*,\s*({_INDEX})\s*\)")
+_ALIAS: Final = pattern(
     rf"({_INDEX})\s*:\s*(?:({_NUMBER})|\(\s*({_NUMBER})\s*,\s*({_INDEX})\s*(?:,\s*(may-alias|must-alias)\s*)?\))"
 )
 _LONGEST: Final = 1 << 20

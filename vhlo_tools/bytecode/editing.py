@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -37,6 +36,7 @@ from vhlo_tools.bytecode.traversal import inherent_attributes
 from vhlo_tools.errors import MalformedArtifactError, UnsupportedFeatureError
 from vhlo_tools.files import Chunk, join, view
 from vhlo_tools.findings import OPAQUE_PROPERTIES, Finding
+from vhlo_tools.lazy import pattern
 from vhlo_tools.spec import (
     Encoding,
     EntryKind,
@@ -449,7 +449,7 @@ def new_file(version: int, producer: str, dialects: Sequence[str]) -> File:
 #
 # No MLIR binding exposes the contents of a resource; in a bytecode file they are in a section of their own.
 
-_BITS: Final = re.compile(r"\d+")
+_BITS: Final = pattern(r"\d+")
 # An index is an integer of 64 bits.
 _INDEX_BITS: Final = 64
 # The digits for a byte that is zero, or is not.

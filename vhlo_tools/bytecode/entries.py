@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -15,6 +14,7 @@ from vhlo_tools.bytecode.container import COPIED
 from vhlo_tools.bytecode.primitives import ByteReader, EntryReader, varint, varints
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.files import Chunk, FileRange, View, join, view
+from vhlo_tools.lazy import pattern
 from vhlo_tools.spec import PropertySlot
 
 # String section: every string of the file, once
@@ -62,7 +62,7 @@ _PIECE: Final = 1 << 16
 _ORIGINAL: Final = 0
 _OWN: Final = 1
 _FILLED: Final = 2
-_RUNS: Final = re.compile(rb"\0+|\x01|\x02+")
+_RUNS: Final = pattern(rb"\0+|\x01|\x02+")
 _ODD: Final = bytes(each * (each & 1) for each in range(256))
 
 

@@ -16,9 +16,10 @@ from typing import Final
 from vhlo_tools.bytecode.codec import Value, bits_of, entry_name
 from vhlo_tools.bytecode.entries import Entry
 from vhlo_tools.bytecode.file import File, table_of
+from vhlo_tools.lazy import pattern
 from vhlo_tools.spec import EntryKind, find_enum
 
-_BARE: Final = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)
+_BARE: Final = pattern(r"[A-Za-z_][\w$.]*", re.ASCII)
 
 
 def escaped(text: bytes) -> str:

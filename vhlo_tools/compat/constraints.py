@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from vhlo_tools.bytecode import File, Head, Place, SourceLocations, attributes_of, program_name, visit
 from vhlo_tools.compat.uses import Structures
 from vhlo_tools.findings import Finding, Level
+from vhlo_tools.lazy import pattern
 
 if TYPE_CHECKING:
     from vhlo_tools.spec import Structure
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _MODULES: Final = ("builtin.module", "vhlo.module_v1")
 #: Longer tensors are not examined.
 _MOST: Final = 10_000
-_VERSION: Final = re.compile(r"_v\d+$")
+_VERSION: Final = pattern(r"_v\d+$")
 
 
 class Checked(NamedTuple):

@@ -10,6 +10,7 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.errors import UnknownReleaseWarning, UnknownTargetError
+from vhlo_tools.lazy import pattern
 from vhlo_tools.records import dataclass
 from vhlo_tools.spec import (
     first_release,
@@ -156,13 +157,13 @@ def _is_plugin(package: str) -> bool:
     return package == "libtpu" or package.endswith("-pjrt")
 
 
-_WINDOW: Final = re.compile(r"([0-9]+)([dwy])")
-_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_WINDOW: Final = pattern(r"([0-9]+)([dwy])")
+_DATE: Final = pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 #: Of a plugin, a device that it compiles for may follow, which does not change what it reads.
-_RELEASE: Final = re.compile(r"([A-Za-z][\w.-]*)==([\w.+!-]+)(?:@[\w:]+)?", re.ASCII)
+_RELEASE: Final = pattern(r"([A-Za-z][\w.-]*)==([\w.+!-]+)(?:@[\w:]+)?", re.ASCII)
 #: Begins a target that is a plugin's file, or the name of one.
 PLUGIN: Final = "plugin:"
-_VERSION: Final = re.compile(r"[-+v]?[0-9][0-9.]*")
+_VERSION: Final = pattern(r"[-+v]?[0-9][0-9.]*")
 
 
 def _resolve_one(spelling: str, library: Callable[[], Library], today: date) -> Target:

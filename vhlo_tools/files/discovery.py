@@ -17,6 +17,7 @@ from vhlo_tools.files.atomic_writes import MANIFEST_SUFFIX, SIGNATURE_SUFFIX, op
 from vhlo_tools.files.mapping import kind_of_file, map_file, open_regular, view
 from vhlo_tools.files.recognition import MAGIC, is_saved_model, recognise
 from vhlo_tools.files.urls import Url, is_url, place
+from vhlo_tools.lazy import pattern
 from vhlo_tools.printable import printable
 from vhlo_tools.records import dataclass
 from vhlo_tools.system import BINARY, NO_BLOCKING, NO_LINKS, read_at
@@ -38,7 +39,7 @@ BACKUPS: Final = ".vhlo-backups"
 PROGRAM_SUFFIXES: Final = (".mlir", ".mlirbc", ".jax_export", ".pt2", ".hlo")
 
 #: What a line cannot hold as it is; any other byte of a name stands for itself.
-_ESCAPED: Final = re.compile(rb"[%\x00-\x1f\x7f]")
+_ESCAPED: Final = pattern(rb"[%\x00-\x1f\x7f]")
 #: Ends a line that was cut short: not an escape, so that the line is no name.
 _CUT: Final = b"%\n"
 #: The largest list that is read, in bytes: millions of names. No list of ours is larger by mistake.

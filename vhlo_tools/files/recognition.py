@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from vhlo_tools.errors import InvalidProgramError
 from vhlo_tools.files.mapping import FileRange, View, map_file, open_regular, view as as_view
 from vhlo_tools.files.urls import Url, is_path, is_url, place
+from vhlo_tools.lazy import pattern
 from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
@@ -104,12 +105,12 @@ def recognise(data: Buffer, name: str = "the input") -> Kind:
 
 
 #: What may stand before the first word: white space and comments.
-_BEFORE: Final = re.compile(rb"(?:\s++|//[^\n]*+(?:\n|\Z))*+")
+_BEFORE: Final = pattern(rb"(?:\s++|//[^\n]*+(?:\n|\Z))*+")
 #: The first words of HLO text.
-_HLO_WORD: Final = re.compile(rb"HloModule[\s,]")
+_HLO_WORD: Final = pattern(rb"HloModule[\s,]")
 #: The first words of MLIR text: metadata, a name of an attribute, of a type or of a value that is defined, or an op
 #: (``mlir/docs/LangRef.md``, "High-Level Structure" and "Operations").
-_MLIR_WORDS: Final = re.compile(
+_MLIR_WORDS: Final = pattern(
     rb"""\{-\# | [#!][\w$.]+\s*= | %[\w$.-]+(?::\d+)?\s*[,=] | "[\w$.]+"\s*\(
     | module\s*(?:[@{]|attributes\b) | func\s+(?:@|private\b|public\b|nested\b)
     | [a-z_][a-z0-9_]*(?:\.[a-z0-9_]+)+(?:(?:[ \t]+[a-z_]+){0,3}[ \t]*[@%{"<:]|[ \t]+[a-z_]+\()""",
@@ -268,7 +269,7 @@ def _is_program_text(given: str) -> bool:
 
 
 # What stands in a checkout for contents that were not fetched. Source: docs/spec.md of Git LFS, "The Pointer".
-_POINTER: Final = re.compile(rb"version https://git-lfs\.github\.com/spec/v1\n(?:ext-.*\n)*oid sha256:([0-9a-f]{64})\n")
+_POINTER: Final = pattern(rb"version https://git-lfs\.github\.com/spec/v1\n(?:ext-.*\n)*oid sha256:([0-9a-f]{64})\n")
 _LONGEST_POINTER: Final = 1024
 
 

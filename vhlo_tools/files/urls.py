@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, TypeGuard
 from urllib.parse import unquote
 
 from vhlo_tools.errors import InvalidUrlError
+from vhlo_tools.lazy import pattern
 from vhlo_tools.records import dataclass
 
 StoreKind = Literal["s3", "gcs", "azure", "memory"]
@@ -30,15 +31,15 @@ _SCHEMES: Final[dict[str, StoreKind]] = {
     "memory": "memory",
 }
 _SUPPORTED: Final = "s3://, gs://, az:// (abfs://, abfss://), memory:// and file://"
-_URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://", re.ASCII)
+_URL: Final = pattern(r"([A-Za-z][A-Za-z0-9+.-]*)://", re.ASCII)
 #: A URL that was made a Path, which has only one slash left.
-_COLLAPSED: Final = re.compile(rf"({'|'.join(_SCHEMES)}):/[^/]")
+_COLLAPSED: Final = pattern(rf"({'|'.join(_SCHEMES)}):/[^/]")
 #: What may follow in a URL that was copied from a browser or a log, and is as good as a password.
-_SECRET: Final = re.compile(
+_SECRET: Final = pattern(
     r"[?&](?:sig|(?:x-(?:amz|goog)-)?signature|x-amz-security-token|(?:access_)?token|password|secret)=", re.IGNORECASE
 )
-_USER: Final = re.compile(r"(?<=://)[^/@]*:[^/@]*@")
-_AZURE_HOSTS: Final = re.compile(r"[A-Za-z0-9]+(\.(dfs|blob)\.[a-z0-9.]+)?", re.ASCII)
+_USER: Final = pattern(r"(?<=://)[^/@]*:[^/@]*@")
+_AZURE_HOSTS: Final = pattern(r"[A-Za-z0-9]+(\.(dfs|blob)\.[a-z0-9.]+)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -17,6 +17,7 @@ from vhlo_tools.files import is_url, open_regular, write_atomically
 from vhlo_tools.findings import Finding
 from vhlo_tools.gate.contents import digest_at
 from vhlo_tools.gate.report_model import Identity, Question, identity_of, is_refused
+from vhlo_tools.lazy import pattern
 from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 _FORMAT: Final = 2
 #: Without marks of programs: they are found by their paths alone.
 _OLD_FORMAT: Final = 1
-_CONTENT: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_CONTENT: Final = pattern(r"[0-9a-f]{64}", re.ASCII)
 _OF_PROGRAMS: Final = ("file", "content", "functions")
 _REQUIRED: Final = ("file", "target", "feature")
 

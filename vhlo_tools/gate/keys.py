@@ -14,10 +14,11 @@ from vhlo_tools.compat import expansion_policy
 from vhlo_tools.errors import SettingsError
 from vhlo_tools.gate.rendering import FORMATS
 from vhlo_tools.gate.settings import KINDS, LEVELS, WILD, Levels, Override, Settings, fits, problem_with
+from vhlo_tools.lazy import pattern
 from vhlo_tools.records import dataclass
 from vhlo_tools.spec import Effect, known_explanations, known_features
 
-_NAME: Final = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
+_NAME: Final = pattern(r"[A-Za-z_][\w-]*", re.ASCII)
 #: Keywords of the target grammar, which are not allowed as names.
 _TAKEN: Final = ("current", "minimum", "NONE", "WEEK_4", "WEEK_12", "MAX")
 
@@ -52,7 +53,7 @@ _T = TypeVar("_T")
 
 Schema = dict[str, Any]
 
-_ATTRIBUTE: Final = re.compile(r"    (\w+): (.+)")
+_ATTRIBUTE: Final = pattern(r"    (\w+): (.+)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from vhlo_tools.files import is_url, said_of_others
 from vhlo_tools.findings import Finding, finding_as_json
+from vhlo_tools.lazy import pattern
 from vhlo_tools.printable import json_document, json_record, json_text
 from vhlo_tools.records import dataclass
 from vhlo_tools.spec import explanation_of
@@ -308,7 +309,7 @@ def _count(findings: Sequence[Finding]) -> int:
 # Identities of findings, which are stable from one run to the next
 
 # The position of an op in its block, before its name; and the number of a region between two ops.
-_POSITIONS: Final = re.compile(r"/\d+(?=/|$)|(?<=/)\d+:|^\d+:")
+_POSITIONS: Final = pattern(r"/\d+(?=/|$)|(?<=/)\d+:|^\d+:")
 
 
 class Identity(NamedTuple):

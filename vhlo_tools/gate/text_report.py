@@ -12,6 +12,7 @@ from typing import Final
 
 from vhlo_tools.findings import SHOWN_PLACES, Finding, group_findings
 from vhlo_tools.gate.report_model import STATES, Answer, Scope, State, Summary, Verdict, source_path
+from vhlo_tools.lazy import pattern
 from vhlo_tools.printable import printable, printable_lines
 
 #: The width of a report that no terminal shows, unless the variable COLUMNS says another.
@@ -19,7 +20,7 @@ _WIDTH: Final = 80
 #: Below it, every line would hold a word or two.
 _NARROWEST: Final = 40
 #: The level of a finding, and the worst one in the line of a program.
-_LEVEL: Final = re.compile(r"^  (error|warning|note)(?=:)|(?<=: )\d+ (error|warning|note)s?|(?<=: )cannot be checked$")
+_LEVEL: Final = pattern(r"^  (error|warning|note)(?=:)|(?<=: )\d+ (error|warning|note)s?|(?<=: )cannot be checked$")
 #: Red, yellow and cyan: parameters of Select Graphic Rendition (ECMA-48, section 8.3.117).
 _COLOURS: Final = {"error": 31, "warning": 33, "note": 36}
 
