@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 import vhlo_tools
-from vhlo_tools import lazy
+from vhlo_tools.lazy import LazyPattern
 
-LazyPattern: Any = lazy.pattern
 parser: Any = import_module("re._parser")
 PACKAGE = Path(vhlo_tools.__file__).parent
 #: Long enough for a square to show beside the noise of a machine that is shared.

@@ -13,21 +13,24 @@ from typing import TYPE_CHECKING, Any
 
 from vhlo_tools.exports import EXPORTS
 
+
+class LazyPattern:
+    """A regular expression that is compiled when it is first used: many are not, and each takes as long as a module."""
+
+    def __init__(self, text: str | bytes, flags: int = 0) -> None:
+        self._given: tuple[Any, int] = (text, flags)
+
+    def __getattr__(self, name: str) -> Any:
+        # Called once for a name: then the object has it.
+        found = getattr(re.compile(*self._given), name)
+        setattr(self, name, found)
+        return found
+
+
 if TYPE_CHECKING:
-    from re import compile as pattern
+    pattern = re.compile
 else:
-
-    class pattern:  # noqa: N801
-        """``re.compile``, called on first use: it takes as long as the import of a module, and many are not used."""
-
-        def __init__(self, text: Any, flags: int = 0) -> None:
-            self._given = (text, flags)
-
-        def __getattr__(self, name: str) -> Any:
-            # Found here only once: then the object has it.
-            found = getattr(re.compile(*self._given), name)
-            setattr(self, name, found)
-            return found
+    pattern = LazyPattern
 
 
 def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

@@ -29,6 +29,8 @@ FOUND = {
     "xla-scatter-without-an-index": 406,
     "xla-sort-taken-for-a-top-k": 2064,
 }
+#: Those that are right on processors without AVX-512, for which XLA has other kernels; what the finding runs is not.
+BY_PROCESSOR = {FOUND["xla-kernels-of-products"]}
 #: One with windows of a scatter partly outside, which the interpreter updates in parts, and XLA and JAX do not.
 PARTLY_OUTSIDE = 886
 
@@ -56,7 +58,8 @@ def test_known_faults_are_found_again() -> None:
             assert (fault in faults_in(provider, module, "xla")) is not is_mended
             in_play |= set() if is_mended else {FOUND[fault.id]}
     plain = {number: how for number, how, _ in swept(sorted(in_play), 0, 1, is_plain=True)}
-    assert {number for number, how in plain.items() if how in ("different", "crashed")} == in_play, plain
+    failed = {number for number, how in plain.items() if how in ("different", "crashed")}
+    assert in_play - BY_PROCESSOR <= failed <= in_play, plain
     judged = {number: how for number, how, _ in swept(sorted(FOUND.values()), 0, 1, is_plain=False)}
     assert set(judged.values()) == {"equal"}, judged
 

@@ -109,6 +109,10 @@ CASES = {
     "xla-update-by-a-slice-of-itself": (update("i32"), elementwise("abs", F)),
     "xla-algebra-of-floats": (twice("divide", "divide", F), twice("divide", "divide", "tensor<4xi32>")),
     "xla-constant-reassociation": (twice("add", "subtract", F, "0.1"), twice("add", "subtract", F)),
+    "xla-double-rounding-to-bf16": (
+        elementwise("convert", "tensor<4xf64>", result="tensor<4xf16>"),
+        elementwise("convert", F, result="tensor<4xf16>"),
+    ),
     "xla-sums-of-booleans": (elementwise("add", *["tensor<4xi1>"] * 2), elementwise("add", *["tensor<4xi8>"] * 2)),
     "xla-constants-of-narrow-elements": (
         elementwise("negate", "tensor<4xf8E8M0FNU>"),

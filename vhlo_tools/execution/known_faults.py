@@ -123,6 +123,10 @@ def _was_replaced(op: Operation) -> bool:
     return bool(replaced_before(op))
 
 
+def _is_rounded_twice(op: Operation) -> bool:
+    return _makes("bf16|f8E8M0FNU")(op) or (_takes("f64")(op) and _makes("f16")(op))
+
+
 def _takes_minima(op: Operation) -> bool:
     made = {str(each.name) for region in op.regions for block in region.blocks for each in block.operations}
     return not made.isdisjoint({"stablehlo.minimum", "stablehlo.maximum"}) and _elements(op.operands)[0][0] in "bf"
@@ -191,7 +195,7 @@ _ROWS: Final[Mapping[tuple[EngineName, FaultRemedy], Mapping[str, tuple[str, str
         "xla-complex-order": ("real parts alone are compared", "clamp compare maximum minimum", _takes("complex")),
         "xla-complex-sine": ("digits are lost near zero", "sine", _takes("complex")),
         "xla-concatenate-of-two-bits": ("elements of two bits crash", "concatenate", _of_two_bits),
-        "xla-double-rounding-to-bf16": ("numbers are rounded twice", "convert", _makes("bf16|f8E8M0FNU")),
+        "xla-double-rounding-to-bf16": ("numbers are rounded twice", "convert", _is_rounded_twice),
         "xla-four-bit-elements": (
             "bits of the sign, or the greatest integer",
             "convert popcnt",

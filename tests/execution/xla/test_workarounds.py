@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import vhlo_tools as vt
+from vhlo_tools.api import EngineChoice
 
 pytestmark = pytest.mark.every_python
 
@@ -24,6 +25,31 @@ def test_elements_of_two_bits_are_concatenated(element: str, dtype: np.dtype, ax
     (given,) = vt.run(text, [array], engine="xla")
     assert given.dtype == dtype
     np.testing.assert_array_equal(given, expected)
+
+
+@pytest.mark.parametrize("engine", ["xla", "reference"])
+@pytest.mark.parametrize(("element", "dtype"), [("f16", np.float16), ("bf16", ml_dtypes.bfloat16)])
+def test_what_lies_halfway_between_all_numbers_is_rounded_once(
+    element: str, dtype: np.dtype, engine: EngineChoice
+) -> None:
+    # The narrow numbers are in the order of their bits. XLA takes those below the normal ones of f32 for zero.
+    infinity = int(np.array(np.inf, dtype).view(np.uint16))
+    numbers = np.arange(infinity, dtype=np.uint16).view(dtype).astype(np.float64)
+    numbers = numbers[(numbers == 0) | (numbers >= 2.0**-125)]
+    below, above = numbers[:-1], numbers[1:]
+    halfway = (below + above) / 2
+    even = np.where(below.astype(dtype).view(np.uint16) % 2 == 0, below, above)
+    given = np.concatenate([halfway, np.nextafter(halfway, np.inf), np.nextafter(halfway, 0), numbers])
+    expected = np.concatenate([even, above, below, numbers])
+    given, expected = given[given >= 2.0**-125], expected[given >= 2.0**-125]
+    given, expected = (np.concatenate([each, -each, [np.inf, -np.inf, np.nan]]) for each in (given, expected))
+    wide, kind = (f"tensor<{len(given)}x{each}>" for each in ("f64", element))
+    text = f"""func.func @main(%a: {wide}) -> {kind} {{
+      %0 = stablehlo.convert %a : ({wide}) -> {kind}
+      return %0 : {kind}
+    }}"""
+    (found,) = vt.run(text, [given], engine=engine)
+    np.testing.assert_array_equal(found.astype(np.float64), expected)
 
 
 def test_a_sort_of_two_bits_is_left_to_the_interpreter() -> None:

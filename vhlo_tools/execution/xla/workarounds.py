@@ -26,8 +26,10 @@ from vhlo_tools.execution.lowering.arithmetic import compared_by_parts, repeated
 from vhlo_tools.execution.lowering.indexing import signed, signed_from
 from vhlo_tools.execution.op_traits import CONTROL_FLOW
 
-#: The bits of f32 that conversions to types drop, to which XLA converts wider numbers by way of f32.
+#: The bits of f32 that conversions to types drop, to which XLA converts integers by way of f32.
 _ROUNDED_TWICE: Final = {"bf16": 16, "f8E8M0FNU": 23}
+#: The types to which it converts f64 by way of f32; to f16 where the processor does not (no AVX512-FP16).
+_ROUNDED_TWICE_FROM_F64: Final = frozenset({"bf16", "f16"})
 #: The bits of exponents that XLA uses.
 _EXPONENT_BITS: Final = 6
 #: With this attribute XLA does not inline a call.
@@ -301,24 +303,26 @@ def _first(direction: str, one: Tensor, other: Tensor) -> Tensor:
 def _convert(rewriter: Rewriter) -> list[Any] | None:
     """XLA takes integers for the greatest where they are above 3, from f4E2M1FN; and rounds twice, by way of f32.
 
-    Halfway between two numbers of the result, f32 is moved towards the operand.
+    So f32 is rounded to odd: what is inexact, and even, is moved towards the operand.
     """
     (value,) = tensors(rewriter)
     element = rewriter.op.results[0].type.element_type
-    single = value.convert(rewriter.type("f32")) if str(element) in _ROUNDED_TWICE or _is_of_four_bits(value) else value
-    if _is_of_four_bits(value) and rewriter.is_integer(element):
-        return [single.convert(element).value]
-    is_exact = value.element.width < 32 if rewriter.is_integer(value.type) else str(value.element) != "f64"
-    dropped = _ROUNDED_TWICE.get(str(element))
-    if dropped is None or is_exact or (rewriter.is_float(value.type) and str(element) != "bf16"):
+    is_integer = rewriter.is_integer(value.type)
+    if _is_of_four_bits(value):
+        return [value.convert(rewriter.type("f32")).convert(element).value] if rewriter.is_integer(element) else None
+    if str(element) not in (_ROUNDED_TWICE if is_integer else _ROUNDED_TWICE_FROM_F64):
         return None
+    if value.element.width < 32 if is_integer else str(value.element) != "f64":
+        return None
+    single = value.convert(rewriter.type("f32"))
     bits = single.bits(rewriter.integer(32))
-    is_halfway = (bits & (2**dropped - 1)).compare("EQ", 2 ** (dropped - 1))
-    # Elsewhere the number may be outside the integers of the operand.
-    middle = select(is_halfway, single, 0).convert(value.element)
+    # Of integers only halfway between two results: elsewhere f32 may be outside of the integers of the operand.
+    dropped = _ROUNDED_TWICE[str(element)] if is_integer else 1
+    is_moved = (bits & (2**dropped - 1)).compare("EQ", 2 ** (dropped - 1) if is_integer else 0)
+    middle = select(is_moved, single, 0).convert(value.element)
     is_above, is_below = (value.compare(each, middle).convert(bits.element) for each in ("GT", "LT"))
     towards = select(bits.compare("LT", 0), is_below - is_above, is_above - is_below)
-    return [select(is_halfway, bits + towards, bits).bits(single.element).convert(element).value]
+    return [select(is_moved, bits + towards, bits).bits(single.element).convert(element).value]
 
 
 def _popcnt(rewriter: Rewriter) -> list[Any] | None:
