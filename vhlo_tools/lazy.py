@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any, AnyStr, cast
 
 from vhlo_tools.exports import EXPORTS
 
@@ -27,10 +27,9 @@ class LazyPattern:
         return found
 
 
-if TYPE_CHECKING:
-    pattern = re.compile
-else:
-    pattern = LazyPattern
+def pattern(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
+    """What ``re.compile`` gives, made when it is first used."""
+    return cast("re.Pattern[AnyStr]", LazyPattern(text, flags))
 
 
 def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
