@@ -138,6 +138,13 @@ def test_what_is_no_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     ):
         with pytest.raises(vt.UnknownTargetError, match=said):
             vt.resolve_target(f"plugin:{named}")
+    with pytest.raises(vt.EngineError, match=r"does not answer within 0\.001 s"):
+        vt.run(
+            "func.func @main(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }",
+            [1],
+            engine=f"pjrt:{libc}",
+            timeout=0.001,
+        )
     assert main(["check", str(SAXPY), "--target", "plugin:nobody"]) == 2
     # A plugin is code: what is checked out may not name one.
     monkeypatch.chdir(tmp_path)

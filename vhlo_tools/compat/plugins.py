@@ -30,18 +30,23 @@ _LARGEST: Final = 1 << 32
 
 
 @cache
-def plugin_version(named: str) -> Version:
+def plugin_version(named: str, timeout: float | None = None) -> Version:
     """Return the StableHLO version that a plugin reads, by the path of its library or the name of its package.
+
+    Args:
+        named: The path or the name.
+        timeout: The most seconds that it may take; two minutes if ``None``.
 
     Raises:
         UnknownTargetError: If there is none, or it does not say.
     """
     library = plugin_library(named)
     command = [sys.executable, "-I", "-B", str(_ASKING), str(library)]
+    seconds = _SECONDS if timeout is None else timeout
     try:
-        done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=_SECONDS, check=False)
+        done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
-        raise UnknownTargetError(f"{library}: the plugin does not answer within {_SECONDS:g} s") from None
+        raise UnknownTargetError(f"{library}: the plugin does not answer within {seconds:g} s") from None
     said = done.stdout.decode(errors="replace").strip().rpartition("\n")[2]
     if done.returncode:
         words = done.stderr.decode(errors="replace").strip().rpartition("\n")[2] or f"exit code {done.returncode}"

@@ -182,7 +182,7 @@ class _ArtifactEngine:
 
     def _compiled_for(self, shapes: Shapes | None, timeout: float | None) -> ForeignProgram:
         source = memoryview(self._bytecode)
-        asked = self._provider.prefix, self._name, str(self._version()), shapes
+        asked = self._provider.prefix, self._name, str(self._version(timeout)), shapes
         artifact = call_isolated(
             _PREPARE, self._name, source, *asked, self.engine, self.label, self.has_calls, timeout=timeout
         )
@@ -193,7 +193,7 @@ class _ArtifactEngine:
         with naming(self._name, self.label):
             return self._loaded(artifact, types, timeout)
 
-    def _version(self) -> Version:
+    def _version(self, timeout: float | None) -> Version:
         """The newest StableHLO that it reads."""
         raise NotImplementedError
 
@@ -221,7 +221,7 @@ class IreeEngine(_ArtifactEngine):
         # IREE has fewer of the ops of dynamic shapes: those of static ones, which follow from the inputs, may do.
         return super()._compile(shapes, timeout)
 
-    def _version(self) -> Version:
+    def _version(self, timeout: float | None) -> Version:
         return iree_version()
 
     def _loaded(self, artifact: bytes, results: list[Any], timeout: float | None) -> ForeignProgram:
@@ -242,9 +242,9 @@ class PluginEngine(_ArtifactEngine):
             raise EngineError(f"the engine {engine}: {error}") from error
         super().__init__(program, handlers)
 
-    def _version(self) -> Version:
+    def _version(self, timeout: float | None) -> Version:
         try:
-            return plugin_version(str(self._library))
+            return plugin_version(str(self._library), timeout)
         except UnknownTargetError as error:
             raise EngineError(f"the engine {self.engine}: {error}") from error
 
