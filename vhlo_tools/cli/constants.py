@@ -15,9 +15,9 @@ from vhlo_tools.artifact import Artifact, Constant, Making
 from vhlo_tools.cli import options
 from vhlo_tools.cli.display import Column, echo, plain_rows
 from vhlo_tools.cli.helping import Group
-from vhlo_tools.cli.reports import readable_size
+from vhlo_tools.cli.reports import fields_of, readable_size
 from vhlo_tools.files import Place, place
-from vhlo_tools.printable import printable
+from vhlo_tools.printable import json_document, json_record, json_text, printable
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -54,11 +54,12 @@ def list_(source: str, min_size: int, output_format: str) -> None:
     data, name = options.read_input(source)
     found = api.constants(Artifact.open(data, name=name), min_size=min_size)
     if output_format == "json":
-        options.echo_json({"constants": [{**asdict(each), "type": each.type} for each in found]})
-        return
-    lines = _lines(found)
+        items = (json_text({**fields_of(each), "type": each.type}) for each in found)
+        lines = json_document(json_record({}), "constants", items, dict)
+    else:
+        lines = map(printable, _lines(found))
     while some := list(islice(lines, _LINES)):
-        echo("\n".join(map(printable, some)))
+        echo("\n".join(some))
 
 
 def _lines(found: Sequence[Constant]) -> Iterator[str]:
