@@ -66,7 +66,8 @@ class _Initializer(_OnUse):
         self._left = 7  # instances
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
-        if instance is None or not self._left:
+        # Threads may take one more than there are.
+        if instance is None or self._left <= 0:
             return super().__get__(instance, owner)
         self._left -= 1
         return partial(self._fill, instance)
