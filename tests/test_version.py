@@ -74,3 +74,11 @@ def test_versions_are_pickled_and_copied() -> None:
     version = Version("1.8.5")
     assert pickle.loads(pickle.dumps(version)) == copy.deepcopy(version) == version
     assert str(pickle.loads(pickle.dumps(version))) == "1.8.5"
+
+
+def test_the_longest_version_and_one_digit_more() -> None:
+    nine = "9" * 9
+    assert Version(f"{nine}.{nine}.{nine}").patch == 999_999_999
+    for longer in (f"{nine}9.{nine}.{nine}", f"{nine}.{nine}.{nine}9", "1" * (1 << 20)):
+        with pytest.raises(InvalidVersionError, match="is not a StableHLO version"):
+            Version(longer)

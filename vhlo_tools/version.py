@@ -12,6 +12,7 @@ from typing import Final
 
 # Nine digits suffice for any future version and fit the 64-bit integers of the C++ side.
 _NUMBER: Final = r"(0|[1-9][0-9]{0,8})"
+_LONGEST: Final = 29
 _VERSION: Final = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}", re.ASCII)
 
 
@@ -52,7 +53,8 @@ class Version:
     _numbers: tuple[int, int, int]
 
     def __init__(self, text: str) -> None:
-        found = _parsed(text) if isinstance(text, str) else None
+        # No text is kept that is longer than a version.
+        found = _parsed(text) if isinstance(text, str) and len(text) <= _LONGEST else None
         if found is None:
             raise InvalidVersionError(
                 f"{_shown(text)} is not a StableHLO version: expected three numbers without leading zeros, as in 1.9.0"
