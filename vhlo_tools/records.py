@@ -66,8 +66,8 @@ class _Initializer(_OnUse):
         self._left = 7  # instances
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
-        # Threads may take one more than there are.
-        if instance is None or self._left <= 0:
+        # Threads may take one more than there are. `inspect` of Python 3.13 asks with the class as the instance.
+        if self._left <= 0 or not isinstance(instance, self._owner):
             return super().__get__(instance, owner)
         self._left -= 1
         return partial(self._fill, instance)
