@@ -46,7 +46,6 @@ def test_what_always_runs_runs_always() -> None:
             {"compiled modules", "newest Python", "data that end at 1.16", "long tests"},
         ),
         ("vhlo_tools/execution/xla/workarounds.py", {"jax", "torch", "tensorflow", "lowest versions"}),
-        ("vhlo_tools/stores.py", {"scale"}),
         ("vhlo_tools/stores/tables.py", {"scale"}),
         ("vhlo_tools/viewing/web/page.css", {"pages"}),
         ("docs/ci.md", {"site"}),
@@ -58,6 +57,10 @@ def test_what_always_runs_runs_always() -> None:
 )
 def test_a_change_asks_for_what_can_notice_it(file: str, expected: set[str]) -> None:
     assert expected <= names([file])
+
+
+def test_a_module_beside_the_rooms_concerns_every_step() -> None:
+    assert names(["vhlo_tools/records.py"]) == set(LONGER)
 
 
 def test_a_file_beside_the_package_asks_for_nothing_but_the_turn() -> None:
