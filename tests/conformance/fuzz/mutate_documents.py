@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from typing import Any
 
 from fuzz.drawing import damage, hostile_string, near, number
@@ -79,8 +80,7 @@ def mutate_json(chance: random.Random, data: bytes, other: bytes) -> bytes:
         except LookupError:
             continue
     text = json.dumps(document)
-    while f'"{_MARK}"' in text:
-        text = text.replace(f'"{_MARK}"', chance.choice(_TEXTS), 1)
+    text = re.sub(f'"{_MARK}"', lambda _: chance.choice(_TEXTS), text)
     if chance.random() < 0.1:
         # A key twice.
         text = text.replace(
