@@ -23,7 +23,8 @@ COLUMNS: Final = ("answered", "refused", "hangs", "memory", "files", "untyped", 
 #: The number of the input in progress, and the counts of the block so far: what is left of a process that died.
 PROGRESS: Final = struct.Struct(f"<q{len(COLUMNS)}q")
 _LONGEST: Final = 6000
-_MUTATING: Final = 20
+#: The seconds of processor time that a mutator may take: one that copies copies makes a message of 30 MB in 22.
+_MUTATING: Final = 120
 
 
 def layer_of(name: str) -> Layer:
