@@ -7,7 +7,7 @@ import os
 import re
 import secrets
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -53,6 +53,26 @@ _HELD: Final[set[str]] = set()
 _HOLDING: Final = Lock()
 
 
+class _Database(sqlite3.Connection):
+    """What SQLite says of a damaged file may have names of it that are no text: Python then fails to decode that."""
+
+    def execute(self, *given: Any) -> sqlite3.Cursor:
+        return _decoded(super().execute, given)
+
+    def executemany(self, *given: Any) -> sqlite3.Cursor:
+        return _decoded(super().executemany, given)
+
+    def executescript(self, *given: Any) -> sqlite3.Cursor:
+        return _decoded(super().executescript, given)
+
+
+def _decoded(method: Callable[..., sqlite3.Cursor], given: tuple[Any, ...]) -> sqlite3.Cursor:
+    try:
+        return method(*given)
+    except UnicodeDecodeError as error:
+        raise sqlite3.DatabaseError(f"names in it are no text: {error}") from error
+
+
 def prepare(database: sqlite3.Connection) -> None:
     """Initialize a database as a journal, if it is empty or already a journal, and lock it."""
     database.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -94,7 +114,7 @@ def discard_unusable(path: str) -> None:
         return  # what SQLite reports
     is_own = head[_APPLICATION_AT : _APPLICATION_AT + 4] == b"vhlo" or (file.name == NAME and bool(head))
     try:
-        with closing(sqlite3.connect(path, timeout=0, isolation_level="IMMEDIATE")) as database:
+        with closing(sqlite3.connect(path, timeout=0, isolation_level="IMMEDIATE", factory=_Database)) as database:
             prepare(database)
             database.execute("SELECT count(*) FROM header, files").fetchone()
             if database.execute("PRAGMA quick_check(1)").fetchone() == ("ok",):
@@ -245,7 +265,7 @@ class Journal:
             discard_unusable(path)
         self.is_new: bool = path is not None and not os.path.lexists(path)
         try:
-            self._database = sqlite3.connect(path or "", timeout=0, isolation_level="IMMEDIATE")
+            self._database = sqlite3.connect(path or "", timeout=0, isolation_level="IMMEDIATE", factory=_Database)
         except sqlite3.Error as error:
             raise MigrationError(unusable(path, error)) from error
         try:

@@ -235,6 +235,30 @@ def test_a_journal_that_cannot_be_resumed(what: str, store: Path, capsys: pytest
     assert versions(store)["a.mlirbc"] == "1.0.0"
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        # SQLite says what is wrong in the words of the file: the name of a column, and what a trigger raises.
+        (b"WHERE is_outside", b"WHERE is_\xffutside"),
+        (b"'raised'", b"'r\xffised'"),
+    ],
+)
+def test_names_of_a_journal_that_are_no_text(
+    old: bytes, new: bytes, store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = journal_of(store)
+    edit(path, "CREATE TRIGGER t BEFORE INSERT ON files BEGIN SELECT RAISE(ABORT, 'raised'); END")
+    data = path.read_bytes()
+    assert old in data
+    path.write_bytes(data.replace(old, new))
+    migrate = ["migrate", str(store), "--target", "1.0.0", "-j", "1"]
+    assert main(migrate) == 2
+    assert str(path) in capsys.readouterr().err
+    assert versions(store)["a.mlirbc"] == "1.9.0"
+    assert main([*migrate, "--restart"]) == 0
+    assert versions(store)["a.mlirbc"] == "1.0.0"
+
+
 @pytest.mark.parametrize("content", [b"nonsense", b"SQLite format 3\0" + bytes(200), b"\0" * 5000])
 def test_a_file_that_is_no_database(content: bytes, store: Path) -> None:
     path = store / ".vhlo-migration"
