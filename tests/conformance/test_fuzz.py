@@ -75,5 +75,7 @@ def test_a_short_campaign(layer: str, inputs: int, folder: Path) -> None:
         "inputs",
         "answered",
         "refused",
+        "MiB",
     }
+    assert 50 < counts["MiB"] < 2048
     assert not campaign.problems, campaign.report()

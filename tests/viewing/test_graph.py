@@ -54,6 +54,21 @@ def types(graph: ProgramGraph, op: int) -> list[str]:
     return [graph.type(value) for value in graph.columns.results_of(op)]
 
 
+def test_a_type_of_many_values_is_made_printable_once(calls: ProgramGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Otherwise a type of half a megabyte that very many ops give takes the square of the file.
+    made: list[str] = []
+
+    def counted(text: str) -> str:
+        made.append(text)
+        return printable(text)
+
+    monkeypatch.setattr("vhlo_tools.viewing.graph.printable", counted)
+    graph = ProgramGraph(calls.artifact)
+    made.clear()
+    said = [graph.type(value) for value in range(len(graph.columns.value_types))]
+    assert len(said) > len(set(said)) == len(made)
+
+
 def test_ops_know_their_operands_and_places(calls: ProgramGraph) -> None:
     assert texts(calls, find(calls, "add")) == ["argument 0", "argument 1"]
     assert texts(calls, find(calls, "while")) == ["add#0", "tan#0"]

@@ -69,6 +69,8 @@ class ProgramGraph:
         self._places = SourceLocations(self._file, artifact.name)
         self._names = [_op_name(self._file.op_name(index)) for index in range(len(self._file.dialects.ops))]
         self._describer = Describer.of_one(self._file)
+        # By types, of which one that is long may be that of very many values.
+        self._types: dict[int, str] = {}
         # By kinds of ops.
         self._attributes: dict[tuple[int, int | None, int | None], Mapping[str, str]] = {}
         self._symbols: dict[int, str | None] = {}
@@ -213,7 +215,10 @@ class ProgramGraph:
 
     def type(self, value: int) -> str:
         """The type is in StableHLO syntax."""
-        return printable(self._describer.type(self.columns.value_types[value]))
+        number = self.columns.value_types[value]
+        if number not in self._types:
+            self._types[number] = printable(self._describer.type(number))
+        return self._types[number]
 
     def edges(self) -> Iterator[Edge]:
         """Yield every use of a value, by op and operand."""

@@ -133,7 +133,7 @@ class _Drawing:
 
     def _op(self, op: int) -> Box:
         graph = self._graph
-        types = [graph.type(value) for value in graph.columns.results_of(op)]
+        types = [_cut(graph.type(value)) for value in graph.columns.results_of(op)]
         introduced = graph.introduced(op)
         is_newer = self._is_newer(introduced)
         said = [_cut(", ".join(types))] if types else []

@@ -20,7 +20,9 @@ from fuzz.cases import Seeds
 from fuzz.seeds import collect, load
 from fuzz.worker import COLUMNS, PROGRESS, case_of, layer_of
 
-_HEADS: Final = ("inputs", "answered", "refused", "deaths", *COLUMNS[2:])
+#: The memory of a worker at the most.
+_PEAK: Final = "MiB"
+_HEADS: Final = ("inputs", "answered", "refused", "deaths", *COLUMNS[2:], _PEAK)
 #: Inputs in a block: what is lost if the campaign is interrupted.
 _BLOCKS: Final = {"reader": 500, "containers": 500, "mlir": 50, "self-test": 40}
 _BLOCK: Final = 20
@@ -114,6 +116,8 @@ class Campaign:
         layer, start, stop = block["layer"], block["start"], block["stop"]
         counts = self.counts.setdefault(layer, Counter())
         counts.update(inputs=stop - start, **block["counts"])
+        # A process that died said nothing of its memory.
+        counts[_PEAK] = max(counts[_PEAK], block.get("peak", 0))
         self._done.setdefault(layer, []).append((start, stop))
         for index, kind, what in block["problems"]:
             self.problems.append(Problem(layer, index, kind, what))

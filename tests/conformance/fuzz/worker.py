@@ -6,6 +6,7 @@ import json
 import mmap
 import os
 import random
+import resource
 import signal
 import struct
 import sys
@@ -71,6 +72,7 @@ def work(name: str, seed: int, folder: Path, worker: int) -> None:
                 # The most that a process had does not sink; the next one begins anew.
                 stop = index + 1
                 break
-        print(json.dumps({"stop": stop, "counts": counts}), file=replies, flush=True)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+        print(json.dumps({"stop": stop, "counts": counts, "peak": peak}), file=replies, flush=True)
         if counts["memory"]:
             return
