@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support.corpus import EXAMPLES
 from support.corpus_files import corpus_files
+from support.hostile_shapes import SHAPES
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import Artifact
@@ -67,6 +68,17 @@ def test_a_type_of_many_values_is_made_printable_once(calls: ProgramGraph, monke
     made.clear()
     said = [graph.type(value) for value in range(len(graph.columns.value_types))]
     assert len(said) > len(set(said)) == len(made)
+
+
+def test_a_long_name_of_all_functions_is_one_text() -> None:
+    graph = program_graph(SHAPES["a long name of all functions"](20_000))
+    symbols = [symbol for op in range(len(graph)) if (symbol := graph.symbol(op)) is not None]
+    assert len(symbols) > 100
+    assert len(symbols[0]) > 1000
+    assert len(set(map(id, symbols))) == 1
+    labels = [group.label for group in graph.groups.walk() if group.kind == "function"]
+    assert len(labels) == len(symbols)
+    assert len(set(map(id, labels))) == 1
 
 
 def test_ops_know_their_operands_and_places(calls: ProgramGraph) -> None:

@@ -95,6 +95,7 @@ class File:
         self._names: dict[int, tuple[int, bytes | None]] = {}
         self._dictionaries: dict[tuple[int, str], tuple[int, Mapping[str, int] | None]] = {}
         self._decoded: dict[tuple[EntryKind, int, int], Value | None] = {}
+        self._texts: dict[bytes, str] = {}
 
     def copy(self) -> File:
         """Return the file as decoded, to be edited; nothing is decoded again."""
@@ -253,7 +254,12 @@ class File:
     def text(self, index: int | None) -> str | None:
         """Return a string attribute as text, with escapes for bytes that are not UTF-8; else like :meth:`raw_text`."""
         found = self.raw_text(index)
-        return None if found is None else found.decode("utf-8", "backslashreplace")
+        if found is None or len(found) <= _KEPT:
+            return None if found is None else found.decode("utf-8", "backslashreplace")
+        # All functions may have one name, as long as the rest of the file.
+        if found not in self._texts:
+            self._texts[found] = found.decode("utf-8", "backslashreplace")
+        return self._texts[found]
 
     def elements(self, index: int | None) -> tuple[int, ...] | None:
         """Return the attributes in an array attribute; ``None`` for another attribute or none.

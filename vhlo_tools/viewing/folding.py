@@ -151,7 +151,7 @@ def _group(
     kind: GroupKind, label: str, members: list[int | Group], op: int | None = None, frame: Frame | None = None
 ) -> Group:
     size = sum(each.size if isinstance(each, Group) else 1 for each in members)
-    return Group(kind, printable(label), tuple(_limited(members)), size + (op is not None), op, frame)
+    return Group(kind, label, tuple(_limited(members)), size + (op is not None), op, frame)
 
 
 def _limited(members: list[int | Group]) -> list[int | Group]:

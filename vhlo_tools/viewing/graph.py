@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from vhlo_tools.artifact import Artifact, Describer
@@ -69,8 +69,9 @@ class ProgramGraph:
         self._places = SourceLocations(self._file, artifact.name)
         self._names = [_op_name(self._file.op_name(index)) for index in range(len(self._file.dialects.ops))]
         self._describer = Describer.of_one(self._file)
-        # By types, of which one that is long may be that of very many values.
-        self._types: dict[int, str] = {}
+        # One long type may be that of very many values, and one long name that of very many functions.
+        self._printable: Callable[[str], str] = cache(printable)
+        self._label: Callable[[str], str] = cache("@{}".format)
         # By kinds of ops.
         self._attributes: dict[tuple[int, int | None, int | None], Mapping[str, str]] = {}
         self._symbols: dict[int, str | None] = {}
@@ -99,7 +100,7 @@ class ProgramGraph:
             head = self.columns.kinds[kind]
             found = None
             if self._names[head.name].artifact.startswith(_FUNCTION):
-                found = printable(self._file.text(attributes_of(self._file, head).get("sym_name")) or "")
+                found = self._printable(self._file.text(attributes_of(self._file, head).get("sym_name")) or "")
             self._symbols[kind] = found
         return self._symbols[kind]
 
@@ -215,10 +216,7 @@ class ProgramGraph:
 
     def type(self, value: int) -> str:
         """The type is in StableHLO syntax."""
-        number = self.columns.value_types[value]
-        if number not in self._types:
-            self._types[number] = printable(self._describer.type(number))
-        return self._types[number]
+        return self._printable(self._describer.type(self.columns.value_types[value]))
 
     def edges(self) -> Iterator[Edge]:
         """Yield every use of a value, by op and operand."""
@@ -250,7 +248,7 @@ class ProgramGraph:
 
     def _group(self, op: int) -> tuple[GroupKind, str]:
         symbol = self.symbol(op)
-        return ("op", self.op_name(op).short) if symbol is None else ("function", f"@{symbol}")
+        return ("op", self.op_name(op).short) if symbol is None else ("function", self._label(symbol))
 
 
 def program_graph(source: Artifact | str | PathLike[str] | Buffer) -> ProgramGraph:
