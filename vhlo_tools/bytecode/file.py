@@ -254,12 +254,13 @@ class File:
     def text(self, index: int | None) -> str | None:
         """Return a string attribute as text, with escapes for bytes that are not UTF-8; else like :meth:`raw_text`."""
         found = self.raw_text(index)
-        if found is None or len(found) <= _KEPT:
-            return None if found is None else found.decode("utf-8", "backslashreplace")
+        if found is None:
+            return None
+        text = self._texts.get(found) or found.decode("utf-8", "backslashreplace")
         # All functions may have one name, as long as the rest of the file.
-        if found not in self._texts:
-            self._texts[found] = found.decode("utf-8", "backslashreplace")
-        return self._texts[found]
+        if len(found) > _KEPT:
+            self._texts[found] = text
+        return text
 
     def elements(self, index: int | None) -> tuple[int, ...] | None:
         """Return the attributes in an array attribute; ``None`` for another attribute or none.

@@ -236,24 +236,29 @@ def test_a_journal_that_cannot_be_resumed(what: str, store: Path, capsys: pytest
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
+    ("change", "old", "new"),
     [
         # SQLite says what is wrong in the words of the file: the name of a column, and what a trigger raises.
-        (b"WHERE is_outside", b"WHERE is_\xffutside"),
-        (b"'raised'", b"'r\xffised'"),
+        ("", b"WHERE is_outside", b"WHERE is_\xffutside"),
+        (
+            "CREATE TRIGGER t BEFORE INSERT ON files BEGIN SELECT RAISE(ABORT, 'raised'); END",
+            b"'raised'",
+            b"'r\xffised'",
+        ),
     ],
 )
 def test_names_of_a_journal_that_are_no_text(
-    old: bytes, new: bytes, store: Path, capsys: pytest.CaptureFixture[str]
+    change: str, old: bytes, new: bytes, store: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = journal_of(store)
-    edit(path, "CREATE TRIGGER t BEFORE INSERT ON files BEGIN SELECT RAISE(ABORT, 'raised'); END")
+    edit(path, change)
     data = path.read_bytes()
     assert old in data
     path.write_bytes(data.replace(old, new))
     migrate = ["migrate", str(store), "--target", "1.0.0", "-j", "1"]
     assert main(migrate) == 2
-    assert str(path) in capsys.readouterr().err
+    assert f"the journal {path}" in (said := capsys.readouterr().err)
+    assert "names in it are no text" in said
     assert versions(store)["a.mlirbc"] == "1.9.0"
     assert main([*migrate, "--restart"]) == 0
     assert versions(store)["a.mlirbc"] == "1.0.0"
