@@ -1,4 +1,4 @@
-"""Limits on the shape of an array, whatever says it: a file, the text of a program, a header."""
+"""Limits that several rooms have: on the shape of an array, whatever says it, and on the time that MLIR may read."""
 
 from __future__ import annotations
 
@@ -11,6 +11,15 @@ from typing import Final
 MOST_DIMENSIONS: Final = 255
 #: MLIR, XLA and numpy count elements in 64 bits, with a sign.
 MOST_ELEMENTS: Final = (1 << 63) - 1
+
+# Below this rate reading is assumed to hang; constants are read several hundred times faster.
+_SECONDS: Final = 2.0
+_BYTES_PER_SECOND: Final = 4 << 20
+
+
+def seconds_of_reading(size: int) -> float:
+    """Return the processor time after which MLIR is taken to hang on this many bytes."""
+    return _SECONDS + size / _BYTES_PER_SECOND
 
 
 def excess_of_shape(sizes: Collection[int | None]) -> str | None:

@@ -17,6 +17,7 @@ from support.forked_python import CONVERTING, ForkedPython
 from support.raw import RawLibrary
 
 import vhlo_tools as vt
+from vhlo_tools import limits
 from vhlo_tools.api import program_of
 from vhlo_tools.bindings import MLIRFailure, Provider, get_provider, isolation
 from vhlo_tools.bindings.parse_check import parse_once
@@ -90,7 +91,7 @@ def test_the_message_says_what_happened_and_what_to_do(bit: int, tmp_path: Path)
 
 
 def test_one_that_never_ends_is_malformed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(screening, "_SECONDS", 0.3)
+    monkeypatch.setattr(limits, "_SECONDS", 0.3)
     with pytest.raises(vt.MalformedArtifactError, match="the child process (was )?" + ENDED.format(r"0\.3\d* s")):
         vt.deserialize(flipped(ENDLESS))
 
@@ -104,7 +105,7 @@ def test_one_that_never_ends_is_not_tried_again(monkeypatch: pytest.MonkeyPatch)
         return call(function, *arguments, **options)
 
     monkeypatch.setattr(isolation, "call", counted)
-    monkeypatch.setattr(screening, "_SECONDS", 0.5)
+    monkeypatch.setattr(limits, "_SECONDS", 0.5)
     # Of another size than others that are tried.
     endless = bytearray(bytes(vt.serialize(TEXT.replace("main", "main_of_this_test", 1), "1.0.0", trusted=True)))
     endless[ENDLESS // 8] ^= 1 << ENDLESS % 8
@@ -125,7 +126,7 @@ def test_one_that_never_ends_is_not_tried_again(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_busy_machine_and_a_killed_child_say_nothing_of_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(screening, "_failed", {})
-    monkeypatch.setattr(screening, "_SECONDS", 0.3)
+    monkeypatch.setattr(limits, "_SECONDS", 0.3)
     begun = time.monotonic()
     assert screening._tried("support.isolated_functions:process_after", b"waits", 0.6) > 0
     assert time.monotonic() - begun >= 0.6

@@ -48,3 +48,13 @@ def test_it_writes_files(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     assert guarded(f"Path({str(folder)!r}).mkdir(); Path({str(folder / 'file')!r}).write_text('text')") == 0
     assert (folder / "file").read_text() == "text"
+
+
+@pytest.mark.parametrize("arguments", [["translate", "--deserialize"], ["opt", "--canonicalize"]])
+def test_reading_that_never_ends_is_ended(arguments: list[str]) -> None:
+    data = Path(__file__).parents[1].joinpath("programs", "hostile", "reading_never_ends.mlirbc").read_bytes()
+    command = [sys.executable, "-m", "vhlo_tools.cli.main", *arguments]
+    done = subprocess.run(command, input=data, capture_output=True, check=False, timeout=60)
+    assert done.returncode == 1
+    assert b"<stdin>" in done.stderr
+    assert b"hangs when reading the file" in done.stderr

@@ -25,13 +25,10 @@ from vhlo_tools.errors import (
     MalformedArtifactError,
 )
 from vhlo_tools.files import MAGIC, NO_CACHE, DigestSet, cache_folder, join
-from vhlo_tools.limits import MOST_DIMENSIONS
+from vhlo_tools.limits import MOST_DIMENSIONS, seconds_of_reading
 from vhlo_tools.program.constant_sizes import refuse_constants_of_other_sizes, without_values
 from vhlo_tools.program.program import unreadable
 
-# Below this rate reading is assumed to hang; constants are read several hundred times faster.
-_SECONDS: Final = 2.0
-_BYTES_PER_SECOND: Final = 4 << 20
 # How many times the limit a trial may take that gets no processor, on a busy machine.
 _PATIENCE: Final = 5.0
 
@@ -196,7 +193,7 @@ def _tried(function: str, data: bytes, *arguments: object) -> Any:
     key = (function, hashlib.sha256(data).digest()) if len(data) in _sizes else None
     if key in _failed:
         raise copy(_failed[key])
-    seconds = _SECONDS + len(data) / _BYTES_PER_SECOND
+    seconds = seconds_of_reading(len(data))
     limits = isolation.Limits(seconds=seconds, memory=_MEMORY + _COPIES * len(data), patience=_PATIENCE)
     try:
         return isolation.call(function, *arguments, limits=limits)

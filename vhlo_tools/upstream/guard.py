@@ -10,9 +10,11 @@ import mmap
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
+from vhlo_tools.limits import seconds_of_reading
 from vhlo_tools.printable import printable_lines
 from vhlo_tools.records import dataclass
 from vhlo_tools.system import CAN_ISOLATE, die_with_parent, signals
@@ -21,6 +23,8 @@ _SIZE: Final = 4096
 
 #: Signals that request termination; termination by another signal is a crash.
 _ASKED: Final = signals("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE")
+#: The signal of the timer of :func:`reading`.
+_HANGS: Final = signals("SIGPROF")
 
 # The current activity of this process, and the shared memory in which its parent can read it.
 _last = ""
@@ -40,6 +44,17 @@ def noted() -> str:
     return _last
 
 
+@contextmanager
+def reading(size: int) -> Iterator[None]:
+    """End this process, if it is a child, if the library hangs on the bytes that it reads."""
+    if _noted is None:
+        yield
+        return
+    signal.setitimer(signal.ITIMER_PROF, seconds_of_reading(size))
+    yield
+    signal.setitimer(signal.ITIMER_PROF, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Child:
     pid: int
@@ -54,7 +69,10 @@ class Child:
         if number in _ASKED:
             return 128 + number, ""
         at = bytes(self.noted[:]).partition(b"\0")[0].decode(errors="replace")
-        return 1, f"{at}{': ' if at else ''}error: {self.program}: the library crashed with {number.name}\n"
+        said = f"the library crashed with {number.name}"
+        if number in _HANGS:
+            said = "the library hangs when reading the file, which is damaged; regenerate or download it again"
+        return 1, f"{at}{': ' if at else ''}error: {self.program}: {said}\n"
 
 
 def start(program: str, run: Callable[[], int]) -> Child:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from typing import Any, Final
 
 from vhlo_tools.bindings import FilePosition, MlirSession, location_kind, relocate_arguments
 from vhlo_tools.upstream.arguments import Arguments, Option
+from vhlo_tools.upstream.guard import reading
 from vhlo_tools.upstream.sources import SourceText, as_file
 from vhlo_tools.upstream.tool import Job
 
@@ -46,7 +48,9 @@ def parse(toolbox: MlirSession, job: Job, *, is_single: bool = False) -> Any | N
         with as_file(source, data) as path:
             if path != source.name:
                 job.names[path] = source.name
-            operation = toolbox.parse_file(context, path)
+            # Text may take long by right.
+            with reading(len(source.data)) if source.is_bytecode else nullcontext():
+                operation = toolbox.parse_file(context, path)
             if operation is not None and path != source.name:
                 _name(toolbox, operation, path, source.name)
     if operation is None or (has_checks and not _is_good(toolbox, operation, lenient)):

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from vhlo_tools.bindings import MlirSession
 from vhlo_tools.upstream.arguments import Arguments, Option, UsageError, help_text, parse_arguments
-from vhlo_tools.upstream.guard import note
+from vhlo_tools.upstream.guard import note, reading
 from vhlo_tools.upstream.sources import STANDARD, SourceText
 from vhlo_tools.upstream.text import PRINTING, parse, printed, settings_of
 from vhlo_tools.upstream.tool import COMMON, IGNORED, Job, Output, Streams, has_answered, process, reported
@@ -97,7 +97,8 @@ class _Translator:
         if self._arguments.flag("print-stablehlo-version"):
             self._print(_version_line(job.source.data), job)
         note(f"{job.source.name}: its deserialization")
-        module = self._toolbox.deserialize(job.context, job.source.data)
+        with reading(len(job.source.data)):
+            module = self._toolbox.deserialize(job.context, job.source.data)
         if module is None:
             return False
         job.output.write(printed(module, settings_of(self._arguments)))

@@ -20,10 +20,11 @@ from PIL import Image
 from support.chromium import launched
 from support.corpus import EXAMPLES
 from support.corpus_files import corpus_files
+from support.hostile_shapes import SHAPES
 from support.large_artifacts import write_artifact_of_ops
 
 import vhlo_tools as vt
-from vhlo_tools.integrations.model_explorer import configuration, model_graphs, node_data
+from vhlo_tools.integrations.model_explorer import Form, configuration, model_graphs, node_data
 from vhlo_tools.viewing import program_graph
 
 EXTENSION = "vhlo_tools.integrations.model_explorer"
@@ -140,6 +141,17 @@ def test_a_large_program_is_converted(tmp_path: Path) -> None:
     assert len(main.nodes) > 100_000
     assert max(len(node.namespace.split("/")) for node in main.nodes) < 8
     assert node_data(graph, "introductions").keys() == {"main"}
+
+
+@pytest.mark.parametrize("form", ["stablehlo", "vhlo"])
+def test_one_long_type_of_all_values_is_cut(form: Form, tmp_path: Path) -> None:
+    """Whole, it took the square of the file: 15 GB of 300 kB."""
+    path = tmp_path / "tuples.mlirbc"
+    path.write_bytes(SHAPES["a tuple of many"](300_000))
+    graphs = model_graphs(program_graph(path), form)
+    values = [item for graph in graphs for node in graph.nodes for item in node.outputsMetadata]
+    assert len(values) > 10_000
+    assert max(len(pair.value) for item in values for pair in item.attrs) == 256 + len("...")
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from vhlo_tools.aliasing import format_index
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 Form = Literal["stablehlo", "vhlo"]
 
 PURPOSE: Final = "showing a program in Model Explorer"
-# Of an attribute that is shown whole as VHLO, in bytes of the file.
+# Of an attribute that is shown whole as VHLO, in bytes of the file; and of a type, in characters.
 _LONGEST: Final = 256
 # A namespace is a path: names in it, such as those of files, must not have its separator.
 _SLASH: Final = "\N{DIVISION SLASH}"
@@ -74,6 +75,11 @@ def argument_id(value: int) -> str:
     return f"value{value}"
 
 
+def _cut(text: str) -> str:
+    """Cut a type that is longer than any of a tensor: it stands beside each of its values."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
 def _short(group: Group) -> str:
     """Leave out the folders of the file of a source line."""
     label = group.label.rpartition("/")[2] if group.kind == "line" else group.label
@@ -87,12 +93,13 @@ class _Vhlo:
         self._graph = graph
         self._file = graph.artifact.file
         self._printer = Printer(self._file)
+        self._type: Callable[[int], str] = cache(lambda index: printable(self._printer.type(index)))
 
     def name(self, op: int) -> str:
         return self._graph.op_name(op).artifact
 
     def type(self, value: int) -> str:
-        return printable(self._printer.type(self._graph.columns.value_types[value]))
+        return self._type(self._graph.columns.value_types[value])
 
     def attributes(self, op: int) -> Mapping[str, str]:
         short = self._graph.attributes(op)
@@ -192,7 +199,7 @@ class _Function:
             builder.MetadataItem(
                 id=str(number),
                 attrs=[
-                    builder.KeyValue("tensor_shape", self._texts.type(value)),
+                    builder.KeyValue("tensor_shape", _cut(self._texts.type(value))),
                     builder.KeyValue("__tensor_tag", f"%{value}"),
                 ],
             )
