@@ -117,7 +117,8 @@ def guarded(program: str, run: Callable[[], int]) -> int:
 def _be_child(run: Callable[[], int], parent: int, mask: set[int | signal.Signals]) -> None:
     code = 1
     try:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        for number in (signal.SIGINT, *_HANGS):
+            signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         die_with_parent(parent)
         # Imported here because not every system has what it needs.
