@@ -8,6 +8,7 @@ bit of ten artifacts instead.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 import traceback
@@ -28,11 +29,13 @@ def show(name: str, index: int, seed: int, folder: Path) -> None:
     """Run one input in this process, in a folder in which it is kept."""
     collect(folder / "seeds")
     case = case_of(layer_of(name), seed, index, load(folder / "seeds"))
-    place = folder / "shown" / f"{name}-{index}"
+    place = folder.resolve() / "shown" / f"{name}-{index}"
     (place / "out").mkdir(parents=True, exist_ok=True)
     for file, data in case.files.items():
         (place / file).parent.mkdir(parents=True, exist_ok=True)
         (place / file).write_bytes(data)
+    if case.is_command:
+        os.chdir(place)
     print(f"{case.name}: {place}", flush=True)
     begun = time.monotonic()
     try:
