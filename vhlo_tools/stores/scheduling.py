@@ -73,7 +73,8 @@ def map_unordered(
 
     After a crash, the items in progress are retried one by one; one that crashes twice while alone has ``None``. A
     single crash may have another cause, such as a lack of memory. On a cluster only the items of the lost batch are
-    retried. ``lost`` gets the items of crashed processes; ``check`` is called every second without a completed batch.
+    retried, and one that is lost again once more, alone: it may only have been with a worker that another one crashed.
+    ``lost`` gets the items of crashed processes; ``check`` is called every second without a completed batch.
     """
     yield from _Execution(workers, function, iter(batches), lost, check, may_begin).run()
 
@@ -92,6 +93,8 @@ class _Execution(Generic[_T, _R]):
     _suspects: deque[Sequence[_T]] = field(default_factory=deque)
     # Items of batches that were lost on a cluster, to be retried beside other batches.
     _again: deque[Sequence[_T]] = field(default_factory=deque)
+    # The suspect in progress, beside which nothing is.
+    _alone: Sequence[_T] | None = None
     # The item that was alone in progress when a process crashed.
     _accused: Sequence[_T] | None = None
 
@@ -114,9 +117,9 @@ class _Execution(Generic[_T, _R]):
                 del future
                 yield batch, results
             if lost and self._workers.isolates:
-                # Each item of a batch is retried alone, but for those that were alone already.
                 self._tell(lost)
-                yield from ((batch, None) for batch in lost if len(batch) == 1)
+                yield from ((batch, None) for batch in lost if batch is self._alone)
+                self._suspects.extend(batch for batch in lost if len(batch) == 1 and batch is not self._alone)
                 self._again.extend([item] for batch in lost if len(batch) > 1 for item in batch)
             elif lost:
                 # A batch that was never submitted to a running process cannot have crashed it.
@@ -155,9 +158,12 @@ class _Execution(Generic[_T, _R]):
 
     def _fill(self) -> list[Sequence[_T]]:
         """Return batches that could not be submitted because a process crashed."""
-        if self._suspects:
-            # Alone, to identify the item that crashes its process.
-            return [] if self._pending else self._submit(self._suspects.popleft())
+        if self._pending and (self._suspects or self._alone):
+            return []
+        # Alone, to identify the item that crashes its process.
+        self._alone = self._suspects.popleft() if self._suspects else None
+        if self._alone:
+            return self._submit(self._alone)
         while len(self._pending) < self._workers.window and (batch := self._next()) is not None:
             if lost := self._submit(batch):
                 return lost

@@ -87,6 +87,25 @@ def test_a_file_that_kills_its_worker_is_found(cluster: LocalProcesses, client: 
     assert found_in(tmp_path / "store") == expected
 
 
+def test_no_file_is_blamed_for_the_worker_that_another_one_killed(tmp_path: Path) -> None:
+    """A scheduler that gives nothing a second time blames all that a dead worker had."""
+    expected = filled(tmp_path / "store", 40)
+    deadly = tmp_path / "store" / "deadly.mlirbc"
+    vt.serialize(EXAMPLES / "saxpy.mlir", FROM).save(deadly)
+    settings = MigrationSettings((str(tmp_path / "store"),), vt.Version(TARGET))
+    (tmp_path / "cluster").mkdir()
+    strict = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
+    with (
+        running_cluster(tmp_path / "cluster", 1, strict) as cluster,
+        connected(cluster.address) as client,
+        Journal(None, settings) as journal,
+        Workers(client) as workers,
+    ):
+        records = {each.path: each for each in Migration(settings, DEADLY, journal).run(workers)}
+    assert records.pop(str(deadly)).status == "failed"
+    assert {each.path: each.new_digest or each.digest for each in records.values()} == expected
+
+
 def test_a_client_that_is_killed_resumes(cluster: LocalProcesses, client: Any, tmp_path: Path) -> None:
     expected = filled(tmp_path / "store", 3_000)
     command = [sys.executable, "-m", "vhlo_tools.cli.main", "migrate", str(tmp_path / "store"), "--target", TARGET]
