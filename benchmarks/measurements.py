@@ -1,6 +1,7 @@
 """What the page on performance is made of: points of growth and measured aims, kept in `performance_measured.json`.
 
-The file has an entry for each Python; `bench.py growth --record`, `aims` and `start` replace their part of it.
+The file has an entry for each Python, and one for compiled modules on it; `bench.py growth --record`, `aims` and
+`start` replace their part of it.
 """
 
 from __future__ import annotations
@@ -85,17 +86,16 @@ def exponent(points: Sequence[Point], what: Literal["cpu", "peak"]) -> float | N
 
 def describe_machine() -> dict[str, Any]:
     """Return what a reader must know of the machine, the packages and the moment of a measurement."""
-    import vhlo_tools
     from vhlo_tools.bindings import get_provider
+    from vhlo_tools.bytecode import is_compiled
 
-    package = Path(str(vhlo_tools.__file__)).parent
     revision = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=package, capture_output=True, text=True, check=False
+        ["git", "describe", "--always", "--dirty"], cwd=MEASURED.parent, capture_output=True, text=True, check=False
     )
     return {
         "date": str(date.today()),
         "python": platform.python_version(),
-        "compiled": any(package.rglob("*.so")),
+        "compiled": is_compiled(),
         "library": get_provider().library.name,
         "revision": revision.stdout.strip() or "unknown",
         "machine": platform.machine(),
@@ -124,7 +124,7 @@ def record(
         more: What else is to be known of the run.
     """
     kept = load()
-    python = ".".join(map(str, sys.version_info[:2]))
+    python = ".".join(map(str, sys.version_info[:2])) + (", compiled" if machine["compiled"] else "")
     titles = [each.name for each in fields(entries[0])]
     rows = [[_rounded(value) for value in asdict(each).values()] for each in entries]
     kept.setdefault(python, {})[part] = {"machine": machine, **more, "titles": titles, "rows": rows}
