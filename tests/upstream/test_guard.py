@@ -24,6 +24,7 @@ def guarded(code: str) -> int:
     """Return the exit code of a program of upstream that runs ``code``, in a process without other threads."""
     script = f"""
 import os, socket, subprocess, sys, time
+from contextlib import suppress
 from pathlib import Path
 from vhlo_tools.upstream.guard import guarded, reading
 
@@ -58,6 +59,7 @@ def test_it_writes_files(tmp_path: Path) -> None:
 def test_reading_has_a_limit_and_what_follows_it_has_none() -> None:
     assert guarded("with reading(0): busy(60)") == 1
     assert guarded("with reading(0): busy(0.5)\n        busy(3)") == 0
+    assert guarded("with suppress(ValueError), reading(0): int('x')\n        busy(3)") == 0
 
 
 @pytest.mark.parametrize("arguments", [["translate", "--deserialize"], ["opt", "--canonicalize"]])

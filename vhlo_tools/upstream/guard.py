@@ -51,8 +51,10 @@ def reading(size: int) -> Iterator[None]:
         yield
         return
     signal.setitimer(signal.ITIMER_PROF, seconds_of_reading(size))
-    yield
-    signal.setitimer(signal.ITIMER_PROF, 0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 @dataclass(frozen=True, slots=True)

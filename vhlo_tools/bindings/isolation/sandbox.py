@@ -158,7 +158,7 @@ _SHARED_ANONYMOUS: Final = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS
 _MAKING: Final = (2, 257, 9, 87, 263, 82, 264, 316, 319, 22, 293, 221, 95)
 
 #: What a process that writes files of the user may do beside: link, linkat, mkdir, mkdirat, rmdir, chdir, chmod,
-#: fchmod, fchmodat, fsync, fdatasync.
+#: fchmod, fchmodat, fsync, fdatasync; and limit its time: setitimer.
 _WITH_FILES: Final = (*_MAKING, 86, 265, 83, 258, 84, 80, 90, 91, 268, 74, 75, 38)
 
 #: What a child that starts tools, such as a compiler that calls a linker, may do beside: it makes files, which the
