@@ -26,8 +26,8 @@ from vhlo_tools.system import CAN_ISOLATE, interrupts_held
 # Work on a Dask cluster: its connection, and its futures as those of any executor
 #
 # The scheduler gives the batch of a worker that has died to another one; after several deaths, four by default, it
-# blames the batch (``distributed.scheduler.allowed-failures`` in the configuration of Dask). So a lost batch concerns
-# no other batch, unlike in a pool of processes, which breaks as a whole.
+# blames the batch, and whatever else each of these workers had (``distributed.scheduler.allowed-failures`` in the
+# configuration of Dask). Batches of other workers go on, unlike in a pool of processes, which breaks as a whole.
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")

@@ -145,7 +145,7 @@ def test_a_large_program_is_converted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["stablehlo", "vhlo"])
 def test_one_long_type_of_all_values_is_cut(form: Form, tmp_path: Path) -> None:
-    """Whole, it took the square of the file: 15 GB of 300 kB."""
+    """Whole, it took the square of the file."""
     path = tmp_path / "tuples.mlirbc"
     path.write_bytes(SHAPES["a tuple of many"](300_000))
     graphs = model_graphs(program_graph(path), form)
