@@ -33,6 +33,8 @@ _OPS, _MANY = 100_000, 1_000_000
 #: What follows the name of what is measured with the package of the other revision.
 _BEFORE: Final = ", before"
 _LIBRARY: Final = "library"
+#: What is measured as it is: of a run, and so many times more than the unit.
+_MEASURED: Final = {"s": ("seconds", 1), "MB": ("peak", MEGABYTE)}
 _COMPARED: Final = {"of import click": BASE, "of the raw script": SCRIPT, "of the library": _LIBRARY}
 
 
@@ -86,18 +88,19 @@ def _of_processes(group: str, runs: Mapping[str, Sequence[Run]]) -> list[Outcome
 
 
 def _of_many(runs: Mapping[str, Sequence[Run]]) -> list[Outcome]:
-    """Return ratios and megabytes."""
+    """Return ratios, seconds and megabytes."""
     group = "a million ops"
     found = {each.aim: each for each in _of_processes(group, runs)}
     for aim in _of_group(group):
-        if aim.unit == "MB":
-            before = runs.get(aim.subject + _BEFORE)
+        if aim.unit in _MEASURED:
+            what, part = _MEASURED[aim.unit]
+            before, library = runs.get(aim.subject + _BEFORE), runs[_LIBRARY]
             found[aim.name] = Outcome(
                 aim.name,
-                median(runs[aim.subject], "peak") / MEGABYTE,
+                median(runs[aim.subject], what) / part,
                 None,
-                median(before, "peak") / MEGABYTE if before else None,
-                median(runs[_LIBRARY], "peak") / MEGABYTE,
+                median(before, what) / part if before else None,
+                median(library, what) / part if aim.family == "ops" else None,
             )
     return list(found.values())
 
@@ -105,13 +108,15 @@ def _of_many(runs: Mapping[str, Sequence[Run]]) -> list[Outcome]:
 def _measure(ops: int, turns: int, packages: Mapping[str, Path | None]) -> dict[str, list[Run]]:
     """Run commands as processes on a program of so many ops, beside the library's round trip."""
     group = "processes" if ops == _OPS else "a million ops"
-    names = [_LIBRARY, *dict.fromkeys(each.subject for each in _of_group(group))]
+    families = {_LIBRARY: "ops", **{each.subject: each.family for each in _of_group(group)}}
     known = {each.name: each for each in COMMANDS}
     with tempfile.TemporaryDirectory() as folder:
-        subject = Subject("ops", ops, Path(folder))
+        subjects = {family: Subject(family, ops, Path(folder, family)) for family in families.values()}
+        for each in subjects.values():
+            each.folder.mkdir()
         processes = {}
-        for name in names:
-            command = known[name]
+        for name, family in families.items():
+            command, subject = known[name], subjects[family]
             for after, package in packages.items():
                 if name == _LIBRARY and package:
                     continue

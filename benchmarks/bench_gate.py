@@ -1,4 +1,4 @@
-"""The gate on a repository of many artifacts: with and without what earlier runs found, and in a pull request.
+"""The gate on a repository of many artifacts: with what earlier runs found and without, of a change, and by formats.
 
 All artifacts differ, so that none is known from another one. What is compared takes turns, so that a machine that gets
 slower gets slower for all. Files are in the memory of the system, for `sha256sum` as for the gate.
@@ -26,6 +26,15 @@ BENCHMARKS: Final = Path(__file__).parent
 TARGETS: Final = (FROM, "1.4.0")
 #: An argument has this name, with the number of the artifact.
 NAME: Final = "marker%08d"
+#: A program with findings for the last target, and the formats of what is said of it.
+FINDINGS: Final = """func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.tan %a : tensor<4xf32>
+  %1 = stablehlo.convert %0 : (tensor<4xf32>) -> tensor<4xf8E3M4>
+  %2 = stablehlo.convert %1 : (tensor<4xf8E3M4>) -> tensor<4xf32>
+  return %2 : tensor<4xf32>
+}"""
+OLDEST: Final = "1.0.0"
+FORMATS: Final = ("text", "concise", "json", "jsonl", "github", "gitlab", "sarif", "junit")
 #: So many programs differ in the pull request, and one of them is worse.
 CHANGED: Final = 20
 
@@ -68,6 +77,7 @@ def run(pairs: int, *, quick: bool) -> None:
             for name, taken in runs.items():
                 say(f"check --target {target}, {name}", taken, hashed)
         pull_request(store, cache, pairs, hashed)
+        formats(Path(folder, "found"), files, pairs)
 
 
 def fill(store: Path, templates: Sequence[Path], number: int) -> int:
@@ -104,6 +114,18 @@ def pull_request(store: Path, cache: Path, pairs: int, hashed: Sequence[Run]) ->
                 shutil.rmtree(cache, ignore_errors=True)
             runs.append(check(store, TARGETS[0], cache, "--against", "HEAD"))
         say(f"check --against HEAD, {len(changed)} changed, {name}", runs, hashed)
+
+
+def formats(folder: Path, files: int, pairs: int) -> None:
+    """Measure the gate where every program has findings, in each format."""
+    store, template = folder / "store", folder / "tan.mlirbc"
+    folder.mkdir()
+    vt.serialize(FINDINGS, FROM).save(template)
+    fill(store, [template], files)
+    hashed = [sha256sum(store) for _ in range(pairs)]
+    for name in FORMATS:
+        runs = [check(store, OLDEST, folder / "cache", "--no-cache", "--format", name) for _ in range(pairs)]
+        say(f"check --target {OLDEST} --format {name}, findings in each", runs, hashed)
 
 
 def check(store: Path, target: str, cache: Path, *options: str) -> Run:
