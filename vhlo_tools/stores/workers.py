@@ -81,7 +81,8 @@ class Cluster:
     def threads(self) -> int:
         """Number of threads of all workers at present, at least one."""
         if time.monotonic() - self._asked > _ASKED:
-            self._threads = max(1, sum(self._client.nthreads().values()))
+            with _answering():
+                self._threads = max(1, sum(self._client.nthreads().values()))
             self._asked = time.monotonic()
         return self._threads
 
@@ -94,7 +95,8 @@ class Cluster:
         # worker. A call is not pure: it writes files. Dask's own retries are for errors, which our functions return as
         # results.
         packed = dumps((function, arguments, options))
-        call = self._client.submit(_called, _release(), packed, pure=False, retries=0)
+        with _answering():
+            call = self._client.submit(_called, _release(), packed, pure=False, retries=0)
         self._in_progress.add(call)
         # Not the executor of Dask, whose futures fail if a worker is lost between its result and the request for it.
         self._client.loop.add_callback(self._answer, call, answer)
@@ -110,12 +112,7 @@ class Cluster:
         try:
             answer.set_result(await self._client.gather(call, asynchronous=True))
         except (CancelledError, asyncio.CancelledError) as error:
-            answer.set_exception(
-                WorkerError(
-                    "the scheduler of the cluster has dropped the work: it was restarted, or the connection was lost; "
-                    "repeat the call, by which a migration is resumed"
-                ).with_traceback(error.__traceback__)
-            )
+            answer.set_exception(_dropped(error).with_traceback(error.__traceback__))
         except Exception as error:
             told: Exception = error
             if type(error).__name__ == "KilledWorker":
@@ -125,6 +122,22 @@ class Cluster:
             answer.set_exception(told)
         finally:
             self._in_progress.discard(call)
+
+
+def _dropped(error: BaseException) -> WorkerError:
+    return WorkerError(
+        f"the scheduler of the cluster has dropped the work ({type(error).__name__}): it was restarted, or the "
+        "connection was lost or closed; repeat the call, by which a migration is resumed"
+    )
+
+
+@contextmanager
+def _answering() -> Iterator[None]:
+    """Which error Dask raises for a scheduler that is gone depends on what the client has noticed."""
+    try:
+        yield
+    except Exception as error:
+        raise _dropped(error) from error
 
 
 @cache

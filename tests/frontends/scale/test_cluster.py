@@ -140,6 +140,23 @@ def test_a_scheduler_that_is_gone(tmp_path: Path) -> None:
     assert found_in(tmp_path / "store") == expected
 
 
+def test_a_scheduler_that_goes_before_it_is_asked(tmp_path: Path) -> None:
+    with running_cluster(tmp_path, 1) as cluster, connected(cluster.address) as client, Workers(client) as workers:
+        cluster.kill("scheduler")
+        # Dask has not noticed it yet.
+        with pytest.raises(vt.WorkerError, match="dropped the work.*repeat the call"):
+            workers.submit(time.sleep, workers.count)
+
+
+def test_a_client_that_was_closed(cluster: LocalProcesses, tmp_path: Path) -> None:
+    filled(tmp_path / "store", 1)
+    with connected(cluster.address) as client:
+        pass
+    with pytest.raises(vt.WorkerError, match="dropped the work.*closed"):
+        list(vt.migrate(tmp_path / "store", TARGET, executor=client))
+    assert len(list(vt.migrate(tmp_path / "store", TARGET))) == 1
+
+
 def test_the_status_of_a_store(cluster: LocalProcesses, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     filled(tmp_path / "store", 200)
     command = ["store", "status", str(tmp_path / "store"), "--as-of", "2026-08-01"]
