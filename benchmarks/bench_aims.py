@@ -73,7 +73,7 @@ def _of_processes(group: str, runs: Mapping[str, Sequence[Run]]) -> list[Outcome
     for aim in _of_group(group):
         if aim.unit not in _COMPARED:
             continue
-        compared, ours, before = runs[_COMPARED[aim.unit]], runs[aim.subject], runs.get(aim.subject + _BEFORE)
+        compared, ours, before = runs[_COMPARED[aim.unit]], runs[aim.run], runs.get(aim.run + _BEFORE)
         outcomes.append(
             Outcome(
                 aim.name,
@@ -94,10 +94,10 @@ def _of_many(runs: Mapping[str, Sequence[Run]]) -> list[Outcome]:
     for aim in _of_group(group):
         if aim.unit in _MEASURED:
             what, part = _MEASURED[aim.unit]
-            before, library = runs.get(aim.subject + _BEFORE), runs[_LIBRARY]
+            before, library = runs.get(aim.run + _BEFORE), runs[_LIBRARY]
             found[aim.name] = Outcome(
                 aim.name,
-                median(runs[aim.subject], what) / part,
+                median(runs[aim.run], what) / part,
                 None,
                 median(before, what) / part if before else None,
                 median(library, what) / part if aim.family == "ops" else None,
@@ -108,15 +108,15 @@ def _of_many(runs: Mapping[str, Sequence[Run]]) -> list[Outcome]:
 def _measure(ops: int, turns: int, packages: Mapping[str, Path | None]) -> dict[str, list[Run]]:
     """Run commands as processes on a program of so many ops, beside the library's round trip."""
     group = "processes" if ops == _OPS else "a million ops"
-    families = {_LIBRARY: "ops", **{each.subject: each.family for each in _of_group(group)}}
+    wanted = {_LIBRARY: (_LIBRARY, "ops"), **{each.run: (each.subject, each.family) for each in _of_group(group)}}
     known = {each.name: each for each in COMMANDS}
     with tempfile.TemporaryDirectory() as folder:
-        subjects = {family: Subject(family, ops, Path(folder, family)) for family in families.values()}
+        subjects = {family: Subject(family, ops, Path(folder, family)) for _, family in wanted.values()}
         for each in subjects.values():
             each.folder.mkdir()
         processes = {}
-        for name, family in families.items():
-            command, subject = known[name], subjects[family]
+        for name, (command_name, family) in wanted.items():
+            command, subject = known[command_name], subjects[family]
             for after, package in packages.items():
                 if name == _LIBRARY and package:
                     continue

@@ -22,7 +22,7 @@ from growth_commands import COMMANDS, LARGEST_FOR_LIBRARY, MANY_OPS, NEW, OPS, O
 from measurements import LINEAR, MEGABYTE, Point, describe_machine, exponent, record
 from rich.console import Console
 from rich.table import Table
-from shapes import SHAPES, chain_of_ops, constants
+from shapes import OF_AIMS, SHAPES, chain_of_ops, constants
 from support.large_artifacts import write_artifact_of_constants
 from support.processes import Run, run_measured
 from turns import RAW, median
@@ -64,7 +64,7 @@ class Subject:
         elif self.family == "ops":
             path.write_text(_OTHER_PROGRAMS.get(name.removesuffix(" text"), chain_of_ops)(self.size))
         else:
-            path.write_text(SHAPES[self.family](self.size))
+            path.write_text({**SHAPES, **OF_AIMS}[self.family](self.size))
         self.kept.add(path)
         return path
 

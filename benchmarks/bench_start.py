@@ -96,7 +96,7 @@ def run(turns: int, *, keep: bool = False) -> None:
     for column in ("command", "part", "modules", "ms", "why"):
         table.add_column(column, justify="right" if column in ("modules", "ms") else "left")
     for each in parts:
-        table.add_row(each.command, each.part, str(each.modules), f"{each.milliseconds:.1f}", WHY.get(each.part, ""))
+        table.add_row(each.command, each.part, str(each.modules), f"{each.milliseconds:.1f}", WHY[each.part])
     console.print(table)
     if keep:
         record("start", machine, parts, turns=turns)

@@ -7,6 +7,7 @@ this.
 from __future__ import annotations
 
 import argparse
+import statistics
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
@@ -224,6 +225,31 @@ def _steeper_of(python: str, points: Sequence[Point]) -> Iterator[list[str]]:
                 yield [python, family, command.name, *_powers(ran), *library]
 
 
+def _pythons(measured: Measured) -> str:
+    """Return what other Pythons took beside the first, of all commands on the largest artifacts of each family."""
+    found = {python: points for python in measured if (points := points_of(measured, python))}
+    first, *others = found or [""]
+    rows = [row for other in others for row in _beside(other, found[first], found[other])]
+    titles = ("Python", "artifacts", "commands", "median", "least", "most", "the library")
+    return rows_of(titles, rows or [["-", "all", "none", *["-"] * 4]])
+
+
+def _beside(python: str, first: Sequence[Point], other: Sequence[Point]) -> Iterator[list[object]]:
+    """Yield a row for each family: the processor time of one Python over that of the first, command by command."""
+    before = {(each.family, each.command, each.size): each for each in first}
+    for family in dict.fromkeys(each.family for each in first):
+        both = [each for each in other if each.family == family and (family, each.command, each.size) in before]
+        largest = {each.command: each for each in sorted(both, key=lambda each: each.size)}
+        ratios = {
+            name: each.cpu / before[family, name, each.size].cpu for name, each in largest.items() if name != "cp"
+        }
+        library = ratios.pop("library", None)
+        own = {name: ratio for name, ratio in ratios.items() if not name.startswith(_COMPARED)}
+        ends = [f"{own[name]:.2f} ({name})" for name in (min(own, key=own.__getitem__), max(own, key=own.__getitem__))]
+        middle = f"{statistics.median(own.values()):.2f}"
+        yield [python, family, len(own), middle, *ends, "-" if library is None else f"{library:.2f}"]
+
+
 def _starts(measured: Measured) -> str:
     """Return what the starts of commands consist of, of the first Python that measured them."""
     found: Measured = next(
@@ -233,7 +259,7 @@ def _starts(measured: Measured) -> str:
     commands = list(dict.fromkeys(each.command for each in parts))
     cells = {(each.part, each.command): f"{each.milliseconds:.1f} ({each.modules})" for each in parts}
     rows = [
-        [part, WHY.get(part, ""), *(cells.get((part, command), "-") for command in commands)]
+        [part, WHY[part], *(cells.get((part, command), "-") for command in commands)]
         for part in dict.fromkeys(each.part for each in parts)
     ]
     return rows_of(["part", "why", *commands], rows)
@@ -246,6 +272,7 @@ TABLES: Final[dict[str, Callable[[Measured], str]]] = {
     "ops": _ops,
     "shapes": _shapes,
     "steeper": _steeper,
+    "pythons": _pythons,
 }
 
 

@@ -5,7 +5,7 @@ Each function takes a number of ops and returns a program of about as many.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 _ELEMENTWISE: Final = ("add", "multiply", "subtract", "maximum")
@@ -75,8 +75,17 @@ def _types(number: int) -> str:
 
 def _values(number: int) -> str:
     """Each op is a small constant that no other is."""
-    lines = [f"  %{i} = stablehlo.constant dense<[{i}.0, 1.0, 2.0, 3.0]> : {_TENSOR}" for i in range(number)]
-    return "\n".join([f"func.func @main() -> {_TENSOR} {{", *lines, f"  return %{number - 1} : {_TENSOR}", "}"])
+    return _constants(range(number))
+
+
+def _shared_values(number: int) -> str:
+    """Each op is a small constant, of a thousand values."""
+    return _constants(i % 1000 for i in range(number))
+
+
+def _constants(values: Iterable[int]) -> str:
+    lines = [f"  %{i} = stablehlo.constant dense<[{v}.0, 1.0, 2.0, 3.0]> : {_TENSOR}" for i, v in enumerate(values)]
+    return "\n".join([f"func.func @main() -> {_TENSOR} {{", *lines, f"  return %{len(lines) - 1} : {_TENSOR}", "}"])
 
 
 def _nested(number: int) -> str:
@@ -122,3 +131,6 @@ SHAPES: Final[dict[str, Callable[[int], str]]] = {
     "functions": _functions,
     "one value used by all": _wide,
 }
+
+#: And those that an aim is about.
+OF_AIMS: Final[dict[str, Callable[[int], str]]] = {"a thousand values": _shared_values}

@@ -39,6 +39,7 @@ WHY: Final[Mapping[str, str]] = {
     "aliasing": "aliases and donors",
     "gate": "settings, levels, the report",
     "api": "the function of Python behind the command",
+    "stores": "the door of a room that the gate asks for later",
     "leaves": "errors, versions, text; the doors of rooms",
     "runs": "start and end of the interpreter; methods that are compiled on first use, tables and the file, printing",
 }
@@ -49,7 +50,7 @@ class Part:
     """A part of the start of a command."""
 
     command: str
-    part: str  # a key of `WHY`, or the name of a room
+    part: str  # a key of `WHY`
     modules: int
     milliseconds: float
 

@@ -42,7 +42,7 @@ EXPORTS: Final = {
         "vhlo_tools.artifact.aliases": "matching_calls",
         "vhlo_tools.artifact.artifact": "Artifact Making non_default_options other_dialects",
         "vhlo_tools.artifact.comparison": "diff_artifacts",
-        "vhlo_tools.artifact.constants": "Constant Form StoredTensor element_named list_constants numpy_name pack",
+        "vhlo_tools.artifact.constants": "Constant Form StoredTensor element_named grouped_constants list_constants numpy_name pack",
         "vhlo_tools.artifact.differences": "DIFFERENCE_KINDS Describer Difference DifferenceKind Differences",
         "vhlo_tools.artifact.entry_function": "EntryFunction devices_of functions_in without_entry",
         "vhlo_tools.artifact.externalization": "Externalized Moved Provenance externalize",

@@ -92,6 +92,30 @@ def test_more_ops_than_are_read_at_once() -> None:
     assert again == block
 
 
+def test_more_forms_than_are_remembered() -> None:
+    """Of one name: with properties of their own, and of more lengths than are looked for."""
+    chance = random.Random(0)
+    forms = [Operation(1, 5, properties=each, results=(7,)) for each in range(9_000)]
+    forms += [Operation(1, 5, properties=1 << each, results=(300,) * each) for each in range(20)]
+    body = [chance.choice(forms) for _ in range(20_000)]
+    block = Block(operations=[Operation(0, 0, regions=[Region([Block(operations=body)])], isolated=True)])
+    data = encode_ir(block, NEWEST)
+    again = read(data)
+    assert encode_ir(again, NEWEST) == data
+    assert again == block
+
+
+def test_no_byte_is_read_beyond_the_end() -> None:
+    """The longest ops that are read in bulk, and the beginning of another where the bytes end."""
+    op = Operation(1, 1 << 21, 1 << 21, 1 << 21, results=(1 << 21,) * 12, operands=(1 << 14,) * 32)
+    body = Block([BlockArgument(0, 0)] * (1 << 14), [op] * 4)
+    data = encode_ir(Block(operations=[Operation(0, 0, regions=[Region([body])])]), NEWEST)
+    assert len(read(data).operations[0].regions[0].blocks[0].operations) == 4
+    for end in range(len(data) - 200, len(data), 5):
+        with pytest.raises(MalformedArtifactError):
+            read(data[:end])
+
+
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("column", ["location", "operands"])
 @pytest.mark.parametrize("position", [1, 40_000, 69_999])

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         Form,
         StoredTensor,
         element_named,
+        grouped_constants,
         list_constants,
         numpy_name,
         pack,

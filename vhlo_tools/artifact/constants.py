@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import math
 from array import array
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from mmap import ACCESS_READ, mmap
@@ -14,7 +15,9 @@ from typing import Final, Literal
 
 from vhlo_tools.artifact.artifact import Artifact
 from vhlo_tools.bytecode import (
+    Block,
     File,
+    Head,
     Place,
     Printer,
     Region,
@@ -193,23 +196,22 @@ class StoredTensor:
 
 
 def read_tensor(file: File, printer: Printer, index: int) -> StoredTensor:
-    entry = file.attributes[index]
     value = file.decode("attribute", index)
     if value is None or value.name != "tensor_v1":
-        raise entry.malformed(f"attribute {index} is the value of a constant, but is not a tensor")
+        raise file.attributes[index].malformed(f"attribute {index} is the value of a constant, but is not a tensor")
     text, shape, element = printer.builtin_tensor(value.field("type"))
-    is_usable = element and all(size >= 0 for size in shape)
-    size = element_size(element) if is_usable else None
-    if size is None:
-        raise entry.malformed(f"a constant has the type {text[:100]}, which cannot have values")
+    size = element_size(element) if element and min(shape, default=0) >= 0 else None
     number = math.prod(shape)
-    if number * size > _MOST_BYTES:
-        raise entry.malformed(f"a constant has the type {text[:100]}, which has too many elements")
     data = view(value.field("data"))
-    form = _form_of(data, number, size, element)
-    if form is None:
-        raise entry.malformed(f"{len(data)} bytes are not elements of {text[:100]}")
-    return StoredTensor(element, size, shape, form, data)
+    if size is None:
+        wrong = f"a constant has the type {text[:100]}, which cannot have values"
+    elif number * size > _MOST_BYTES:
+        wrong = f"a constant has the type {text[:100]}, which has too many elements"
+    elif form := _form_of(data, number, size, element):
+        return StoredTensor(element, size, shape, form, data)
+    else:
+        wrong = f"{len(data)} bytes are not elements of {text[:100]}"
+    raise file.attributes[index].malformed(wrong)
 
 
 def _form_of(data: View, number: int, size: int, element: str) -> Form | None:
@@ -254,7 +256,7 @@ _DIGITS: Final = b"01" + bytes(254)
 # Locations and use counts of the constants of a program
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class FoundConstant:
     """A constant op."""
 
@@ -262,7 +264,29 @@ class FoundConstant:
     position: tuple[int, ...]  # numbers of region, block and op, from the top of the program inwards
     value: int  # index of the attribute that is the value
     plain: bool  # whether the op has no other attributes
-    uses: int = 0  # number of operands that use the result
+
+
+@dataclass(slots=True)
+class ConstantRun:
+    """Constant ops of a block, between which no op has regions: in columns, because there may be very many."""
+
+    block: Block
+    around: Place | None  # the op around the block
+    start: tuple[int, ...]  # numbers of region and block, from the top of the program inwards
+    numbers: Sequence[int]  # positions of the ops in the block
+    values: Sequence[int]  # of each, the index of the attribute that is its value
+    plain: Sequence[int]  # of each, whether it has no other attributes
+    results: Sequence[int]  # of each, the number of its result
+    uses: Sequence[int] = ()  # of each, the number of operands that use the result
+
+    def found(self) -> Iterator[FoundConstant]:
+        for number, value, plain in zip(self.numbers, self.values, self.plain, strict=True):
+            yield FoundConstant(self.place(number), (*self.start, number), value, bool(plain))
+
+    def place(self, number: int) -> Place:
+        block = self.block
+        op = block.rows.operation(number) if block.is_columnar else block.operations[number]
+        return Place(op, number, self.start[-2], self.around)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +298,7 @@ class RegionOp:
     reach: int  # number of values from outside that are in the scope of the regions
 
 
-def find_constants(file: File, *, for_editing: bool = False) -> tuple[list[FoundConstant], list[RegionOp]]:
+def find_constants(file: File, *, for_editing: bool = False) -> tuple[list[ConstantRun], list[RegionOp]]:
     """Return the constants, and the ops with regions, in the order of the text.
 
     ``for_editing``, the ops of the program become objects, which those that are returned are.
@@ -283,16 +307,14 @@ def find_constants(file: File, *, for_editing: bool = False) -> tuple[list[Found
         block.operations = block.operations
     survey = _UseSurvey(file)
     survey.region(Region([file.program]), 0, array("I"), (), None)
-    return sorted(survey.found, key=lambda each: each.position), survey.holders
+    return sorted(survey.runs, key=lambda each: (*each.start, each.numbers[0])), survey.holders
 
 
 class _UseSurvey:
     def __init__(self, file: File) -> None:
         self.file = file
         self.holders: list[RegionOp] = []
-        self.found: list[FoundConstant] = []
-        # The value of a constant with these properties and attributes, and whether it has no others.
-        self.held: dict[tuple[int, int | None, int | None], tuple[int | None, bool]] = {}
+        self.runs: list[ConstantRun] = []
         self.names = frozenset(
             index for index in range(len(file.dialects.ops)) if file.op_name(index) == "vhlo.constant_v1"
         )
@@ -301,28 +323,18 @@ class _UseSurvey:
         self, region: Region, number: int, uses: array[int], around: tuple[int, ...], place: Place | None
     ) -> None:
         """Traverse a region; ``uses`` has the number of uses of each value in scope."""
-        start, known = len(uses), len(self.found)
+        start, own = len(uses), list[ConstantRun]()
         columns: list[Rows] = []
-        values: list[int] = []
         for index, block in enumerate(region.blocks):
             # Asked for once: of a block whose ops have become objects, they are a copy.
             rows = block.rows
             columns.append(rows)
             first = len(uses) + len(block.arguments)
             uses.frombytes(bytes(uses.itemsize * (len(block.arguments) + rows.values)))
-            heads = {head for head in {*rows.heads} if rows.kinds.table[head].name in self.names}
-            if heads:
-                counts = rows.kinds.result_counts
-                at = array("I", accumulate(map(counts.__getitem__, rows.heads), initial=first))
-                for position in [position for position, head in enumerate(rows.heads) if head in heads]:
-                    op = rows.operation(position) if block.is_columnar else block.operations[position]
-                    self.found.append(
-                        self.constant(Place(op, position, number, place), (*around, number, index, position))
-                    )
-                    values.append(at[position])
-        constants = self.found[known:]
+            own += self.constants(block, rows, first, (*around, number, index), place)
+        self.runs += own
         for index, (block, rows) in enumerate(zip(region.blocks, columns, strict=True)):
-            if self.found:
+            if self.runs:
                 for operand in rows.operands:
                     uses[operand] += 1
             for position in [position for position, extra in rows.extras.items() if extra.regions]:
@@ -332,20 +344,39 @@ class _UseSurvey:
                 self.holders.append(RegionOp(holder, at_holder, len(inner)))
                 for inner_number, each in enumerate(op.regions):
                     self.region(each, inner_number, inner, at_holder, holder)
-        for constant, value in zip(constants, values, strict=True):
-            constant.uses = uses[value]
+        for run in own:
+            run.uses = array("I", map(uses.__getitem__, run.results))
         del uses[start:]
 
-    def constant(self, place: Place, position: tuple[int, ...]) -> FoundConstant:
-        op = place.op
-        key = (op.name, op.properties, op.attributes)
-        if key not in self.held:
-            attributes = attributes_of(self.file, op)
-            self.held[key] = (attributes.get("value"), len(attributes) == 1)
-        value, plain = self.held[key]
-        if value is None or len(op.results) != 1 or op.operands or op.regions:
-            raise self.file.attributes[op.location].malformed("a constant has no value, or not one result")
-        return FoundConstant(place, position, value, plain)
+    def constants(
+        self, block: Block, rows: Rows, first: int, start: tuple[int, ...], place: Place | None
+    ) -> Iterator[ConstantRun]:
+        heads, table, counts = rows.heads, rows.kinds.table, rows.kinds.result_counts
+        held = {head: self.value_of(table[head]) for head in dict.fromkeys(heads) if table[head].name in self.names}
+        if not held:
+            return
+        results = array("I", accumulate(map(counts.__getitem__, heads), initial=first))
+        numbers = array("I", [number for number, head in enumerate(heads) if head in held])
+        holders = sorted(number for number, extra in rows.extras.items() if extra.regions)
+        at = 0
+        for end in (*(bisect_left(numbers, holder) for holder in holders), len(numbers)):
+            run, at = numbers[at:end], end
+            values, plain = array("I"), bytearray()
+            for number in run:
+                value, others = held[heads[number]]
+                if value is None or (number in rows.extras and rows.extras[number].regions):
+                    location = self.file.attributes[rows.locations[number]]
+                    raise location.malformed("a constant has no value, or not one result")
+                values.append(value)
+                plain.append(not others)
+            if run:
+                yield ConstantRun(block, place, start, run, values, plain, array("I", map(results.__getitem__, run)))
+
+    def value_of(self, head: Head) -> tuple[int | None, int]:
+        """Return the attribute that is the value, if the op is as it should be, and the number of others."""
+        attributes = attributes_of(self.file, head)
+        value = attributes.get("value") if len(head.results) == 1 and not head.operands else None
+        return value, len(attributes) - 1
 
 
 # List of the constants of an artifact
@@ -380,44 +411,83 @@ class Constant:
     @property
     def type(self) -> str:
         """Its type, in StableHLO syntax."""
-        return f"tensor<{''.join(f'{size}x' for size in self.shape)}{self.element_type}>"
+        return _type_of(self.shape, self.element_type)
+
+
+@lru_cache
+def _type_of(shape: tuple[int, ...], element: str) -> str:
+    return f"tensor<{''.join(f'{size}x' for size in shape)}{element}>"
+
+
+def list_constants(artifact: Artifact, *, min_size: int = 0) -> list[Constant]:
+    """In the order of the text."""
+    return [
+        first
+        if path is first.path
+        else Constant(
+            path,
+            first.shape,
+            first.element_type,
+            first.bytes,
+            first.bytes_in_file,
+            first.splat,
+            first.digest,
+            uses,
+            first.path,
+        )
+        for path, first, uses in grouped_constants(artifact, min_size=min_size)
+    ]
 
 
 @without_collection()
-def list_constants(artifact: Artifact, *, min_size: int = 0) -> list[Constant]:
-    """In the order of the text."""
+def grouped_constants(artifact: Artifact, *, min_size: int = 0) -> list[tuple[str, Constant, int]]:
+    """Return the path and the uses of each constant in the order of the text, with the first that has its value.
+
+    Very many may have one.
+    """
+    file, printer = artifact.file, Printer(artifact.file)
     listed = []
-    first: dict[int, str] = {}
-    # Of each value: its size, whether it is a splat, and its digest. Very many constants may share one.
-    known: dict[int, tuple[int, bool, str]] = {}
-    for path, found, tensor in named_constants(artifact.file, artifact.name, find_constants(artifact.file)[0]):
-        shared = first.setdefault(found.value, path)
-        if found.value not in known:
-            size = tensor.bytes
-            known[found.value] = (size, *(tensor.identify() if size >= min_size else (False, "")))
-        size, splat, digest = known[found.value]
-        if size >= min_size:
-            other = None if shared is path else shared
-            held = len(tensor.data)
-            listed.append(Constant(path, tensor.shape, tensor.element, size, held, splat, digest, found.uses, other))
+    # By the index of the attribute that is the value; ``None`` if it is too small.
+    known: dict[int, Constant | None] = {}
+    for run, paths in _named(file, artifact.name, find_constants(file)[0]):
+        for path, value, uses in zip(paths, run.values, run.uses, strict=True):
+            if value not in known:
+                tensor = read_tensor(file, printer, value)
+                known[value] = _constant(path, tensor, uses) if tensor.bytes >= min_size else None
+            if first := known[value]:
+                listed.append((path, first, uses))
     return listed
 
 
+def _constant(path: str, tensor: StoredTensor, uses: int) -> Constant:
+    return Constant(path, tensor.shape, tensor.element, tensor.bytes, len(tensor.data), *tensor.identify(), uses)
+
+
 def named_constants(
-    file: File, name: str, constants: Iterable[FoundConstant]
-) -> list[tuple[str, FoundConstant, StoredTensor]]:
-    """Return constants with unique paths and with values."""
-    places, printer = SourceLocations(file, name), Printer(file)
+    file: File, name: str, runs: Iterable[ConstantRun]
+) -> Iterator[tuple[str, FoundConstant, StoredTensor]]:
+    """Yield constants with unique paths and with values."""
     tensors: dict[int, StoredTensor] = {}
+    printer = Printer(file)
+    for run, paths in _named(file, name, runs):
+        for path, found in zip(paths, run.found(), strict=True):
+            if found.value not in tensors:
+                tensors[found.value] = read_tensor(file, printer, found.value)
+            yield path, found, tensors[found.value]
+
+
+def _named(file: File, name: str, runs: Iterable[ConstantRun]) -> Iterator[tuple[ConstantRun, list[str]]]:
+    """Yield constants with unique paths."""
+    places = SourceLocations(file, name)
     taken: set[str] = set()
-    result = []
-    for found in constants:
-        if found.value not in tensors:
-            tensors[found.value] = read_tensor(file, printer, found.value)
-        path = places.path(found.place)
-        if path in taken:
+    for run in runs:
+        before, number, after = places.path(run.place(run.numbers[0])).rpartition(str(run.numbers[0]))
+        paths = [f"{before}{number and each}{after}" for each in run.numbers]
+        if not taken.isdisjoint(paths):
             # Blocks, and functions of nested modules, are not part of paths.
-            path = f"{path}#{'.'.join(map(str, found.position))}"
-        taken.add(path)
-        result.append((path, found, tensors[found.value]))
-    return result
+            paths = [
+                f"{path}#{'.'.join(map(str, (*run.start, each)))}" if path in taken else path
+                for path, each in zip(paths, run.numbers, strict=True)
+            ]
+        taken.update(paths)
+        yield run, paths

@@ -64,13 +64,14 @@ _EXTRA: Final = HAS_SUCCESSORS | HAS_REGIONS | HAS_USE_LISTS
 # and callers may have used some already.
 _DEEPEST: Final = 128
 
-# Ops are read in bulk where they have at most this number of operands, of at most four bytes each, and where this
-# number of bytes follows.
+# Ops are read in bulk where they have at most this number of operands, of at most four bytes each, and so many bytes
+# between their location and these; and where as many bytes as that is at the most follow.
 _MOST_USUAL: Final = 32
-_LONGEST_USUAL: Final = 2 + 4 + 4 * _MOST_USUAL
-# Ops of one name differ in their types and attributes: these are the last ones that are tried.
+_LONGEST_TAIL: Final = 64
+_LONGEST_USUAL: Final = 2 + 4 + _LONGEST_TAIL + 4 * _MOST_USUAL
+# Of the forms of ops of one name, those of the last so many sizes are found.
 _TRIED: Final = 8
-# So many different arguments of blocks, and rare parts of ops, are remembered.
+# So many different arguments of blocks, rare parts of ops, and forms of ops of one name are remembered.
 _MOST_ALIKE: Final = 1 << 12
 
 
@@ -95,13 +96,18 @@ def decode_ir(reader: ByteReader, version: int, tables: TableSizes, *, bodies: b
 
 
 class _Kind(NamedTuple):
-    """The form in which ops with a head are stored in the file."""
+    """What ops of a form have in common. A form is a name, a mask, and the bytes between location and operands."""
 
-    tail: bytes  # the bytes between the location and the operands
-    size: int  # of ``tail``
     head: int  # number of the head
     operands: int  # number of operands
     ordered: int  # number of results if use-list orders follow the operands, else 0
+
+
+class _Forms(NamedTuple):
+    """The kinds of the ops that begin with the same name and mask."""
+
+    kinds: dict[bytes, _Kind]  # by the bytes between location and operands
+    sizes: list[int]  # the numbers of these bytes
 
 
 class _Decoder:
@@ -128,8 +134,8 @@ class _Decoder:
         # Those that are alike are one object each, because the shortest take one byte of the file, or five.
         self.argument: Callable[[int, int | None], BlockArgument] = lru_cache(_MOST_ALIKE)(BlockArgument)
         self.shared: Callable[..., Extra] = lru_cache(_MOST_ALIKE)(Extra)
-        # By the bytes with which an op begins, its name and its mask: the kinds of the last such ops.
-        self.kinds: dict[bytes, list[_Kind]] = {}
+        # By the bytes with which an op begins, its name and its mask.
+        self.forms: dict[bytes, _Forms] = {}
         self.is_damaged = False
 
     def malformed(self, message: str) -> MalformedArtifactError:
@@ -168,9 +174,30 @@ class _Decoder:
     def indices(self, number: int, size: int, things: str) -> list[int]:
         if number > len(self.data) - self.position:
             raise self.malformed(f"{number} {things} where {len(self.data) - self.position} bytes remain")
-        values = [self.varint() for _ in range(number)]
+        values = self.varints(number)
         if values and max(values) >= size:
             raise self.malformed(f"index {max(values)} is outside the table of {size} {things}")
+        return values
+
+    def varints(self, number: int) -> list[int]:
+        data, position, last = self.data, self.position, len(self.data) - 3
+        values: list[int] = []
+        for _ in range(number):
+            first = data[position] if position < last else 0
+            if first & 1:
+                values.append(first >> 1)
+                position += 1
+            elif first & 2:
+                values.append((data[position + 1] << 8 | first) >> 2)
+                position += 2
+            elif first & 4:
+                values.append((data[position + 2] << 16 | data[position + 1] << 8 | first) >> 3)
+                position += 3
+            else:
+                self.position = position
+                values.append(self.varint())
+                position = self.position
+        self.position = position
         return values
 
     def block(self, values: int, depth: int) -> Block:
@@ -191,11 +218,11 @@ class _Decoder:
         return block
 
     def usual_operations(self, rows: Rows, number: int, values: int) -> None:
-        """Read up to ``number`` ops of kinds seen before; stop before another kind or damage, for :meth:`operation`.
+        """Read up to ``number`` ops of names seen before; stop before another op or damage, for :meth:`operation`.
 
-        As no number is the beginning of another, bytes that begin with those of a kind are of this kind.
+        As no number is the beginning of another, bytes that begin with those of a form are of this form.
         """
-        data, position, kinds = self.data, self.position, self.kinds
+        data, position, forms = self.data, self.position, self.forms
         start, end = position, len(data) - _LONGEST_USUAL
         heads: list[int] = []
         locations: list[int] = []
@@ -203,8 +230,8 @@ class _Decoder:
         extras: dict[int, Extra] = {}
         while len(heads) < number and position < end:
             at = position + 2
-            tried = kinds.get(data[position:at])
-            if tried is None:
+            known = forms.get(data[position:at])
+            if known is None:
                 break
             first = data[at]
             if first & 1:
@@ -221,13 +248,17 @@ class _Decoder:
                 at += 4
             else:
                 break
-            for kind in tried:
-                if data.startswith(kind.tail, at):
+            for size in known.sizes:
+                kind = known.kinds.get(data[at : at + size])
+                if kind is not None:
+                    at += size
                     break
             else:
-                break
-            _, size, head, wanted, ordered = kind
-            at += size
+                kind = self.kind(known, data[position + 1], data[position] >> 1, at)
+                if kind is None:
+                    break
+                at = self.position
+            head, wanted, ordered = kind
             for done in range(wanted):
                 first = data[at]
                 if first & 1:
@@ -256,7 +287,7 @@ class _Decoder:
                 position = at
         if max(locations, default=-1) >= self.tables.attributes or max(operands, default=-1) >= values:
             # Which op is damaged matters for the message only: from here on they are read one by one.
-            self.kinds.clear()
+            self.forms.clear()
             self.is_damaged, self.position = True, start
             return
         for place, extra in extras.items():
@@ -266,6 +297,38 @@ class _Decoder:
         rows.operands.extend(operands)
         self.position = position
 
+    def kind(self, forms: _Forms, mask: int, name: int, at: int) -> _Kind | None:
+        """Read what stands between location and operands, and keep it; ``None`` if it is not usual, or damaged."""
+        self.position = at
+        try:
+            head = self.head(mask, name)
+        except MalformedArtifactError:
+            return None
+        ordered = len(head.results) if mask & HAS_USE_LISTS else 0
+        tail = self.data[at : self.position]
+        if len(tail) > _LONGEST_TAIL or head.operands > _MOST_USUAL or (mask & HAS_USE_LISTS and not ordered):
+            return None
+        if len(forms.kinds) >= _MOST_ALIKE:
+            forms.kinds.clear()
+        if len(tail) not in forms.sizes:
+            forms.sizes.insert(0, len(tail))
+            del forms.sizes[_TRIED:]
+        kind = forms.kinds[tail] = _Kind(self.heads.number(head), head.operands, ordered)
+        return kind
+
+    def head(self, mask: int, name: int) -> Head:
+        tables = self.tables
+        has_attributes, has_properties = mask & HAS_ATTRIBUTES, mask & HAS_PROPERTIES
+        first = self.varints(bool(has_attributes) + bool(has_properties) + bool(mask & HAS_RESULTS))
+        attributes = first[0] if has_attributes else None
+        properties = first[bool(has_attributes)] if has_properties else None
+        if attributes is not None and attributes >= tables.attributes:
+            raise self.malformed(f"index {attributes} is outside the table of {tables.attributes} attributes")
+        if properties is not None and properties >= tables.properties:
+            raise self.malformed(f"index {properties} is outside the table of {tables.properties} properties")
+        results = tuple(self.indices(first[-1], tables.types, "types")) if mask & HAS_RESULTS else ()
+        return Head(name, attributes, properties, results, self.varint() if mask & HAS_OPERANDS else 0)
+
     def operation(self, rows: Rows, values: int, depth: int) -> None:
         tables, start = self.tables, self.position
         name = self.index(tables.op_names, "op names")
@@ -273,28 +336,19 @@ class _Decoder:
         if mask & ~KNOWN:
             raise self.malformed(f"op mask 0x{mask:02x} has unknown bits")
         location = self.index(tables.attributes, "attributes")
-        at = self.position
-        attributes = self.index(tables.attributes, "attributes") if mask & HAS_ATTRIBUTES else None
-        properties = self.index(tables.properties, "properties") if mask & HAS_PROPERTIES else None
-        results = self.indices(self.varint(), tables.types, "types") if mask & HAS_RESULTS else []
-        number = self.varint() if mask & HAS_OPERANDS else 0
-        tail = self.data[at : self.position]
-        operands = self.indices(number, values, "values")
-        head = Head(name, attributes, properties, tuple(results), number)
+        head = self.head(mask, name)
+        operands = self.indices(head.operands, values, "values")
         if not mask & _EXTRA:
             rows.add(head, location, operands)
         else:
             successors = self.indices(self.varint(), self.blocks, "blocks") if mask & HAS_SUCCESSORS else []
-            use_lists = self.use_lists(len(results)) if mask & HAS_USE_LISTS else ()
+            use_lists = self.use_lists(len(head.results)) if mask & HAS_USE_LISTS else ()
             regions, isolated = self.regions(values, depth + 1) if mask & HAS_REGIONS else ((), False)
             make = Extra if mask & HAS_REGIONS else self.shared
             rows.add(head, location, operands, make(tuple(successors), use_lists, regions, isolated))
-        is_usual = not mask & (HAS_SUCCESSORS | HAS_REGIONS) and number <= _MOST_USUAL and self.data[start] & 1
-        ordered = len(results) if mask & HAS_USE_LISTS else 0
-        if is_usual and bool(ordered) == bool(mask & HAS_USE_LISTS) and not self.is_damaged:
-            tried = self.kinds.setdefault(self.data[start : start + 2], [])
-            tried.insert(0, _Kind(tail, len(tail), rows.heads[-1], number, ordered))
-            del tried[_TRIED:]
+        # Ops of this name and mask are usual from the next one on.
+        if not mask & (HAS_SUCCESSORS | HAS_REGIONS) and self.data[start] & 1 and not self.is_damaged:
+            self.forms.setdefault(self.data[start : start + 2], _Forms({}, []))
 
     def arguments(self, block: Block) -> None:
         types, attributes = self.tables.types, self.tables.attributes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
 
 from vhlo_tools.bytecode.codec import Value
@@ -143,16 +143,13 @@ def inherent_attributes(file: File, op: Operation | Head) -> Mapping[str, int]:
     """
     if op.properties is None:
         return {}
-    dialect, _, name = file.op_name(op.name).partition(".")
-    if dialect not in KNOWN_DIALECTS:
+    names = _inherent_names(file.op_name(op.name))
+    if names is None:
         return {}
     properties = file.properties[op.properties]
-    names = _OF_MODULE
-    if dialect != "builtin":
-        known = find_op_version(name)
+    if names is not _OF_MODULE and len(properties.data) > _LONGEST_NUMBER * len(names):
         # What is too long for them is read once for all ops, whatever their names.
-        is_short = known is not None and len(properties.data) <= _LONGEST_NUMBER * len(known.attributes)
-        names = tuple(known.attributes) if known is not None and is_short else ()
+        names = ()
     kept, found = file.decoded_properties.get((names, op.properties), (None, {}))
     if kept is not properties:
         found = _inherent(file, names, properties)
@@ -161,6 +158,18 @@ def inherent_attributes(file: File, op: Operation | Head) -> Mapping[str, int]:
             file.decoded_properties.clear()
         file.decoded_properties[names, op.properties] = properties, found
     return found
+
+
+# Asked for each op, of some hundred names.
+@lru_cache(maxsize=1024)
+def _inherent_names(op: str) -> tuple[str, ...] | None:
+    dialect, _, name = op.partition(".")
+    if dialect not in KNOWN_DIALECTS:
+        return None
+    if dialect == "builtin":
+        return _OF_MODULE
+    known = find_op_version(name)
+    return tuple(known.attributes) if known is not None else ()
 
 
 def _inherent(file: File, names: tuple[str, ...], properties: Properties) -> dict[str, int]:

@@ -11,9 +11,9 @@ from typing import Any, Final, TypeVar
 import click
 
 from vhlo_tools import api
-from vhlo_tools.artifact import Artifact, Constant, Making
+from vhlo_tools.artifact import Artifact, Constant, Making, grouped_constants
 from vhlo_tools.cli import options
-from vhlo_tools.cli.display import Column, echo, plain_rows
+from vhlo_tools.cli.display import echo
 from vhlo_tools.cli.helping import Group
 from vhlo_tools.cli.reports import fields_of, readable_size
 from vhlo_tools.files import Place, place
@@ -24,6 +24,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _WIDTH: Final = 80
 # Lines that are written at once.
 _LINES: Final = 1 << 10
+# The beginnings of lines that are kept.
+_MOST_STARTS: Final = 1 << 12
 # Enough digits to distinguish constants; JSON contains all.
 _DIGITS: Final = 12
 _INDENT: Final = " " * 4
@@ -52,34 +54,47 @@ def min_size_option(default: int) -> Callable[[_F], _F]:
 def list_(source: str, min_size: int, output_format: str) -> None:
     """List the constants of ARTIFACT. Each has a path, a type, bytes, uses and a digest."""
     data, name = options.read_input(source)
-    found = api.constants(Artifact.open(data, name=name), min_size=min_size)
+    artifact = Artifact.open(data, name=name)
     if output_format == "json":
+        found = api.constants(artifact, min_size=min_size)
         items = (json_text({**fields_of(each), "type": each.type}) for each in found)
         lines = json_document(json_record({}), "constants", items, dict)
     else:
-        lines = map(printable, _lines(found))
+        lines = _lines(grouped_constants(artifact, min_size=min_size))
     while some := list(islice(lines, _LINES)):
         echo("\n".join(some))
 
 
-def _lines(found: Sequence[Constant]) -> Iterator[str]:
-    columns = [Column(name, "right") for name in ("bytes", "in file", "uses", "sha256")]
-    cells = [
-        (
-            str(each.bytes),
-            f"{each.bytes_in_file}{' splat' if each.splat else ''}",
-            str(each.uses),
-            each.digest[:_DIGITS],
-        )
-        for each in found
-    ]
-    head, *numbers = plain_rows(columns, cells)
-    yield f"{head}  type"
-    for each, line in zip(found, numbers, strict=True):
-        shared = f", shared with {each.shared_with}" if each.shared_with else ""
-        # Two lines if necessary; types and paths are not truncated.
-        yield from _joined(line, f"  {each.type}", "")
-        yield from _joined(f"{_INDENT}{each.path}", shared, ", ")
+def _lines(found: Sequence[tuple[str, Constant, int]]) -> Iterator[str]:
+    firsts = [first for path, first, _ in found if path is first.path]
+    widths = {
+        "bytes": (str(each.bytes) for each in firsts),
+        "in file": map(_in_file, firsts),
+        "uses": (str(max([uses for _, _, uses in found], default=0)),),
+        "sha256": ("0" * _DIGITS if found else "",),
+    }
+    row = "  ".join(f"%{max(map(len, (title, *texts)))}s" for title, texts in widths.items())
+    yield f"{row % tuple(widths)}  type"
+    # Very many may have one value. Two lines if necessary; types and paths are not truncated.
+    starts: dict[tuple[str, int], str] = {}
+    for path, first, uses in found:
+        start = starts.get((first.path, uses))
+        if start is None:
+            if len(starts) >= _MOST_STARTS:
+                starts.clear()
+            numbers = row % (first.bytes, _in_file(first), uses, first.digest[:_DIGITS])
+            start = starts[first.path, uses] = f"{_joined(numbers, f'  {first.type}', '')}\n{_INDENT}"
+        start = f"{start}{_shown(path)}"
+        yield start if path is first.path else _joined(start, f", shared with {_shown(first.path)}", ", ")
+
+
+def _in_file(constant: Constant) -> str:
+    return f"{constant.bytes_in_file}{' splat' if constant.splat else ''}"
+
+
+def _shown(path: str) -> str:
+    # A name can have a line break.
+    return path if path.isprintable() else printable(path)
 
 
 def _resolved(path: str) -> Place:
@@ -87,13 +102,11 @@ def _resolved(path: str) -> Place:
     return found.resolve() if isinstance(found, Path) else found
 
 
-def _joined(start: str, end: str, mark: str) -> Iterator[str]:
-    """Yield one line, or two if it would be too long."""
-    if len(start) + len(end) <= _WIDTH or not end:
-        yield start + end
-    else:
-        yield start
-        yield _INDENT + end.removeprefix(mark).strip()
+def _joined(start: str, end: str, mark: str) -> str:
+    """Return one line, or two if it would be too long."""
+    if len(start) - start.rfind("\n") - 1 + len(end) <= _WIDTH:
+        return start + end
+    return f"{start}\n{_INDENT}{end.removeprefix(mark).strip()}"
 
 
 @constants.command()

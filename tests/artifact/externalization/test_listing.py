@@ -15,9 +15,8 @@ from support.weights_files import read_header
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import extraction as extracting
-from vhlo_tools.artifact.constants import find_constants
+from vhlo_tools.artifact.constants import find_constants, named_constants
 from vhlo_tools.bytecode import encode
-from vhlo_tools.bytecode.traversal import SourceLocations
 
 FLOATS = {
     **{f"f{bits}": f"float{bits}" for bits in (16, 32, 64)},
@@ -145,7 +144,7 @@ def test_booleans(shape: tuple[int, ...], values: list[bool], version: str, tmp_
 def with_elements(artifact: vt.Artifact, path: str, data: bytes) -> vt.Artifact:
     """Return an artifact with other bytes for the elements of a constant."""
     file = artifact.copy_of_file()
-    (found,) = (each for each in find_constants(file)[0] if SourceLocations(file, "").path(each.place) == path)
+    (found,) = (each for at, each, _ in named_constants(file, "", find_constants(file)[0]) if at == path)
     value = file.decode("attribute", found.value)
     assert value is not None
     file.attributes[found.value] = file.encode("attribute", replace(value, fields=(value.field("type"), data)))
