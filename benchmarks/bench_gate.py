@@ -18,6 +18,7 @@ from typing import Final
 
 from bench_migrate import FROM, make_templates
 from support.processes import Run, run_measured
+from turns import VHLO
 
 import vhlo_tools as vt
 
@@ -124,14 +125,15 @@ def formats(folder: Path, files: int, pairs: int) -> None:
     fill(store, [template], files)
     hashed = [sha256sum(store) for _ in range(pairs)]
     for name in FORMATS:
-        runs = [check(store, OLDEST, folder / "cache", "--no-cache", "--format", name) for _ in range(pairs)]
+        runs = [check(store, OLDEST, None, "--format", name) for _ in range(pairs)]
         say(f"check --target {OLDEST} --format {name}, findings in each", runs, hashed)
 
 
-def check(store: Path, target: str, cache: Path, *options: str) -> Run:
+def check(store: Path, target: str, cache: Path | None, *options: str) -> Run:
     """Run the gate, in the folder of the store."""
-    command = [sys.executable, "-m", "vhlo_tools.cli.main", "check", ".", "--target", target, "--cache-dir", str(cache)]
-    line = f"cd {shlex.quote(str(store))} && exec {shlex.join([*command, *options])}"
+    kept = ["--cache-dir", str(cache)] if cache else ["--no-cache"]
+    command = [*VHLO, "check", ".", "--target", target, *kept, *options]
+    line = f"cd {shlex.quote(str(store))} && exec {shlex.join(command)}"
     # Findings, which some programs have, make it 1.
     return run_measured(["sh", "-c", line], codes=(0, 1))
 

@@ -419,6 +419,7 @@ def _type_of(shape: tuple[int, ...], element: str) -> str:
     return f"tensor<{''.join(f'{size}x' for size in shape)}{element}>"
 
 
+@without_collection()
 def list_constants(artifact: Artifact, *, min_size: int = 0) -> list[Constant]:
     """In the order of the text."""
     return [
