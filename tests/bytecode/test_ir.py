@@ -93,10 +93,12 @@ def test_more_ops_than_are_read_at_once() -> None:
 
 
 def test_more_forms_than_are_remembered() -> None:
-    """Of one name: with properties of their own, and of more lengths than are looked for."""
+    """Of one name: with properties of their own, of more lengths than are looked for, and longer than are read in bulk."""
     chance = random.Random(0)
     forms = [Operation(1, 5, properties=each, results=(7,)) for each in range(9_000)]
-    forms += [Operation(1, 5, properties=1 << each, results=(300,) * each) for each in range(20)]
+    forms += [Operation(1, 5, properties=1 << each % 20, results=(300,) * each) for each in range(40)]
+    # Each of these often enough to be met again.
+    forms += forms[9_000:] * 100
     body = [chance.choice(forms) for _ in range(20_000)]
     block = Block(operations=[Operation(0, 0, regions=[Region([Block(operations=body)])], isolated=True)])
     data = encode_ir(block, NEWEST)
