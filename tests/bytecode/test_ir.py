@@ -93,7 +93,7 @@ def test_more_ops_than_are_read_at_once() -> None:
 
 
 def test_more_forms_than_are_remembered() -> None:
-    """Of one name: with properties of their own, of more lengths than are looked for, and longer than are read in bulk."""
+    """Of one name, with properties of their own; of more lengths than are looked for; too long to be read in bulk."""
     chance = random.Random(0)
     forms = [Operation(1, 5, properties=each, results=(7,)) for each in range(9_000)]
     forms += [Operation(1, 5, properties=1 << each % 20, results=(300,) * each) for each in range(40)]
