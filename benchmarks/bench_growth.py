@@ -115,7 +115,8 @@ def _run(subject: Subject, command: Command) -> Run:
             run_measured(subject.arguments(command.before))
         return run_measured(subject.arguments(command.arguments), codes=command.codes)
     except subprocess.CalledProcessError as error:
-        raise SystemExit(f"bench growth: {command.name} of {subject.family}, {subject.size}: {error}") from error
+        said = f"{error}\n{error.stderr or ''}"
+        raise SystemExit(f"bench growth: {command.name} of {subject.family}, {subject.size}: {said}") from error
     finally:
         # A copy of what is large takes room that others need.
         subject.tidy(*(["copy"] if subject.family == "constants" else []))

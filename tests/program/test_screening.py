@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from support.forked_python import CONVERTING, ForkedPython
+from support.large_artifacts import write_artifact_of_ops
 from support.raw import RawLibrary
 
 import vhlo_tools as vt
@@ -122,6 +123,14 @@ def test_one_that_never_ends_is_not_tried_again(monkeypatch: pytest.MonkeyPatch)
     other[ENDLESS // 8] ^= 1 << ENDLESS % 8
     assert vt.deserialize(bytes(other)).operation.verify()
     assert len(tried) == 2
+
+
+def test_many_ops_are_no_hang(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    # What a file of any size has makes up for a rate that is too high, up to some hundred thousand ops.
+    monkeypatch.setattr(limits, "_SECONDS", 0.0)
+    monkeypatch.setenv("VHLO_TOOLS_NO_CACHE", "1")
+    write_artifact_of_ops(tmp_path / "ops", 50_000, "1.9.0")
+    assert vt.deserialize(tmp_path / "ops").operation.verify()
 
 
 def test_a_busy_machine_and_a_killed_child_say_nothing_of_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
