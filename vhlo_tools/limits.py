@@ -12,7 +12,7 @@ MOST_DIMENSIONS: Final = 255
 #: MLIR, XLA and numpy count elements in 64 bits, with a sign.
 MOST_ELEMENTS: Final = (1 << 63) - 1
 
-# Below this rate reading is assumed to hang. MLIR reads ops at 1.5 to 3 MB a second, constants several hundred times faster.
+# Below this rate reading is assumed to hang. MLIR reads ops at 1.5 to 3 MB a second, and constants much faster.
 _SECONDS: Final = 2.0
 _BYTES_PER_SECOND: Final = 256 << 10
 
