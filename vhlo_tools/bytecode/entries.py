@@ -47,9 +47,11 @@ def encode_strings(strings: Sequence[bytes]) -> bytes:
 # Source: «Attribute/Type Sections» in ``mlir/docs/BytecodeFormat.md``. Entries are only delimited here;
 # :mod:`vhlo_tools.bytecode.codec` decodes them.
 
-#: The limit on the entries of a table, of which each takes as little as two bytes of the file; programs of 300,000 ops
-#: have some 300,000.
+#: The limit on types, and that on properties, of which each takes as little as two bytes of the file, and a hundred of
+#: memory; programs of 300,000 ops have some 300,000.
 LARGEST_TABLE: Final = 1 << 22
+#: The limit on attributes, which are columns. Each location is one: programs of ten million ops have ten million.
+MOST_ATTRIBUTES: Final = 1 << 24
 
 # A section of a large file of up to this size is read at once.
 _READ_AT_ONCE: Final = 1 << 24
@@ -297,7 +299,7 @@ def _code(entry: Entry) -> int:
 
 
 def decode_entries(offsets: ByteReader, contents: ByteReader, dialects: int) -> tuple[EntryTable, EntryTable]:
-    numbers = offsets.count("attributes", LARGEST_TABLE), offsets.count("types", LARGEST_TABLE)
+    numbers = offsets.count("attributes", MOST_ATTRIBUTES), offsets.count("types", LARGEST_TABLE)
     data, base = contents.data, 0
     if isinstance(data, FileRange) and contents.remaining <= _READ_AT_ONCE:
         data, base = view(bytes(data[contents.position : contents.end])), contents.position
