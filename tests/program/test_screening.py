@@ -414,7 +414,8 @@ def test_types_of_very_many_dimensions_are_refused_before_mlir_converts_them(raw
     text = f"func.func @main(%a: tensor<{'1x' * 256}f32>) {{ return }}"
     pieces: list[bytes] = []
     raw.parse(text).operation.write_bytecode(type("Sink", (), {"write": lambda _, data: pieces.append(bytes(data))})())
-    for program in (text, text.encode(), b"".join(pieces)):
+    spaced = text.replace("1x1x", "12 x ? x")
+    for program in (text, text.encode(), spaced, b"".join(pieces)):
         with pytest.raises(vt.InvalidProgramError, match="255"):
             vt.serialize(program)
     vt.serialize(text.replace("1x", "", 1))
