@@ -106,9 +106,9 @@ def _picture(points: Sequence[Point], family: Family, value: str) -> str:
 
 
 def _size(family: str, size: int) -> str:
-    """Return the size of an artifact as a person says it."""
+    """Return the size of an artifact as it stands below a picture."""
     if family != "constants":
-        return f"{size:,}"
+        return f"{size:,}" if size < 10**6 else f"{size // 10**6} M"
     for power, unit in ((30, "GB"), (20, "MB"), (10, "kB")):
         if size >= 1 << power:
             return f"{size >> power} {unit}"
@@ -186,7 +186,7 @@ def _ops(measured: Measured) -> str:
     for command in COMMANDS:
         if own := _of_command(points, command.name):
             rows.append([command.name, *(_taken(own.get(size)) for size in _SHOWN)])
-    return rows_of(["command", *(_size("ops", each) for each in _SHOWN)], rows)
+    return rows_of(["command", *(f"{each:,}" for each in _SHOWN)], rows)
 
 
 def _shapes(measured: Measured) -> str:
