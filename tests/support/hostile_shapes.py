@@ -22,7 +22,7 @@ from vhlo_tools.bytecode.container import (
     encode_header,
     encode_section,
 )
-from vhlo_tools.bytecode.entries import LARGEST_TABLE, EntryTable, Properties
+from vhlo_tools.bytecode.entries import LARGEST_TABLE, MOST_ATTRIBUTES, EntryTable, Properties
 from vhlo_tools.bytecode.ir import (
     HAS_ATTRIBUTES,
     HAS_OPERANDS,
@@ -246,9 +246,9 @@ def _field(maker: Maker, field: Field) -> bytes:
 
 
 def _fill(maker: Maker, kind: EntryKind, dialect: str, data: bytes, size: int, *, custom: bool = True) -> None:
-    table = maker.file.attributes if kind == "attribute" else maker.file.types
+    table, most = (maker.file.attributes, MOST_ATTRIBUTES) if kind == "attribute" else (maker.file.types, LARGEST_TABLE)
     each = Entry(maker.dialect(dialect), custom, data)
-    for _ in range(min(size // (len(data) + 1), LARGEST_TABLE - 100)):
+    for _ in range(min(size // (len(data) + 1), most - 100)):
         table.append(each)
 
 
